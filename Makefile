@@ -40,6 +40,10 @@ test-all: $(READY) ## run the slow sweeps too, and draw new random examples
 mutants: $(READY) ## plant the faults of tests/mutants/list.yaml one by one; tests must find each, e.g. ARGS="NAME --jobs 4"
 	$(BIN)/python -m tests.mutants $(ARGS)
 
+test-torch: $(READY) ## the tests of the backend of torch.compile; installs PyTorch first
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]'
+	$(BIN)/pytest -q -n 2 tests/torch_backend $(ARGS)
+
 replay: $(READY) ## show what a change alters in the plans of small networks; UPDATE=1 accepts it
 	$(BIN)/pytest -q -n 2 --tb=short tests/replay $(if $(UPDATE),--update-golden)
 

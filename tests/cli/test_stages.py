@@ -267,14 +267,16 @@ def test_what_passes_alter_is_told_on_stderr(cli, tmp_path):
             "compose:",
             "fold_movement:",
             "align_iterators:",
+            "decode_weights:",
+            "store_codes:",
             "choose_layouts:",
             "rematerialize:",
             "spread_reductions:",
         ]
-        assert [line.split()[1] for line in told[1:8]] == passes
+        assert [line.split()[1] for line in told[1:10]] == passes
         assert told[1].endswith("unchanged")
         assert "  rule: constants of one element become literals of what reads them" in ran.err.splitlines()
-        steps = {line.split()[1].rstrip(":") for line in told[8:]}
+        steps = {line.split()[1].rstrip(":") for line in told[10:]}
         assert steps == {step.name for step in SEARCH} - {"partition_levels", "tune_groups"}
     ran = cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "p.json")
     assert "schedule: unchanged, skipped" in ran.err

@@ -16,8 +16,9 @@ from tilec.ir.bind import bind
 from tilec.ir.call_segments import segment_of
 from tilec.ir.evaluate import evaluate
 from tilec.ir.graph import Graph, Inline
-from tilec.ir.types import numpy_dtype
+from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.ir.verify.graph import check_graph
+from tilec.ir.words import unpack_codes, word_type
 from tilec.verify.execution_order import in_order
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -33,8 +34,14 @@ def constants(graph: Graph, folder: Path, owned: bytes = b"") -> dict[str, NDArr
             arrays[name] = np.array(constant.values, dtype).reshape(shape)
         else:
             data = owned if constant.owned else np.memmap(folder / constant.file, mode="r")
-            part = data[constant.offset : constant.offset + constant.size]
-            arrays[name] = np.frombuffer(bytes(part), dtype).reshape(shape)
+            part = bytes(data[constant.offset : constant.offset + constant.size])
+            if TTYPES[tensor.ttype].coded:
+                words = np.frombuffer(part, word_type(tensor.ttype).replace("u", "uint"))
+                words = words.reshape(*shape[:-1], -1) if shape else words.reshape(())
+                codes = unpack_codes(words, tensor.ttype, shape[-1] if shape else 1)
+                arrays[name] = codes.astype(np.uint8).view(dtype)
+            else:
+                arrays[name] = np.frombuffer(part, dtype).reshape(shape)
     return arrays
 
 

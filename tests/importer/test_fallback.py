@@ -123,17 +123,21 @@ def test_what_reads_shapes_that_depend_on_data_compiles(tmp_path):
     assert found.graph.opaque == {}
 
 
-def test_element_types_without_a_ttype(tmp_path):
+def test_codes_that_an_operator_on_onnxruntime_reads_are_made_there_as_well(tmp_path):
     nodes = [
         helper.make_node("Exp", ["x"], ["e"]),
         helper.make_node("QuantizeLinear", ["e", "scale", "zero"], ["q"], name="quantize"),
-        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"], name="dequantize"),
+        helper.make_node("Identity", ["q"], ["same"], name="identity"),
+        helper.make_node("Pad", ["same", "pads"], ["padded"], name="pad"),
+        helper.make_node("DequantizeLinear", ["padded", "scale", "zero"], ["d"], name="dequantize"),
         helper.make_node("Neg", ["d"], ["y"]),
     ]
     zero = helper.make_tensor("zero", TensorProto.FLOAT8E4M3FN, [], [0.0])
+    pads = numpy_helper.from_array(np.array([1, 0]), "pads")
     scale = numpy_helper.from_array(np.array(0.5, np.float32), "scale")
-    found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 3)], [value("y", 3)], [zero, scale]))
-    assert operators(found, 0) == ["QuantizeLinear", "DequantizeLinear"]
+    parts = [zero, scale, pads]
+    found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 3)], [value("y", 4)], parts, opset=24))
+    assert operators(found, 0) == ["QuantizeLinear", "Identity", "Pad", "DequantizeLinear"]
     assert [node.op for node in found.graph.nodes] == ["Exp", "Neg"]
 
 

@@ -16,7 +16,7 @@ from tilec.importer import import_model
 from tilec.importer.loader import load_model
 from tilec.importer.weights import ELEMENT_TYPES
 from tilec.ir.graph import Inline, WeightRef
-from tilec.ir.types import numpy_dtype
+from tilec.ir.types import TTYPES, numpy_dtype
 
 
 def write(folder: Path, *tensors: Any, kind: int = TensorProto.FLOAT) -> Path:
@@ -41,9 +41,15 @@ def test_every_element_type(tmp_path: Path, code: int, raw: bool) -> None:
     else:
         tensor = helper.make_tensor("w", code, values.shape, values.ravel().tolist())
     stored = load_model(write(tmp_path, tensor, kind=code)).initializers["w"]
-    assert stored.array.dtype == dtype
-    np.testing.assert_array_equal(stored.array, values)
-    assert (stored.ref is not None) == raw
+    assert stored.shape == values.shape
+    if TTYPES[stored.ttype].coded:
+        np.testing.assert_array_equal(stored.codes, values.view(np.uint8))
+        whole_rows = values.shape[1] % TTYPES[stored.ttype].per_word == 0
+        assert (stored.ref is not None) == (raw and whole_rows)
+    else:
+        assert stored.array.dtype == dtype
+        np.testing.assert_array_equal(stored.array, values)
+        assert (stored.ref is not None) == raw
 
 
 def test_small_values_stand_in_the_graph_and_large_typed_ones_are_written(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilec.ir.algebra import KnownRanges, bounds_of, equal, linear_form, simplify, simplify_scalar
+from tilec.ir.algebra import KnownRanges, bounds_of, equal, linear_form, shared_ranges, simplify, simplify_scalar
 from tilec.ir.expr import Binary, Call, Const, Expr, Var
 from tilec.ir.text import parse_expr, text_of
 
@@ -223,3 +223,13 @@ def test_limits_over_symbolic_loops_hold_at_every_point(
                 assert value(short, {"seq": size, "t": t, "w": w}) == exact
                 assert least is None or least <= exact
                 assert most is None or exact <= most
+
+
+def test_what_is_found_in_ranges_is_kept_for_equal_ones() -> None:
+    """Passes extend the ranges of a nest by the same loops again and again."""
+    ranges = shared_ranges({"i": (Const(0), Const(4)), "j": (Const(0), Var("n"))})
+    again = shared_ranges({"j": (Const(0), Var("n")), "i": (Const(0), Const(4))})
+    assert bounds_of(parse_expr("i + j + (i * 3 + j) // 2"), ranges)[0] == 0
+    assert again is ranges
+    assert again.limits
+    assert shared_ranges({"i": (Const(0), Const(4))}) is not ranges

@@ -174,6 +174,16 @@ def reuse(alignment: int | None) -> Program:
     return Program("reuse", levels, (), parameters, ("T", "U"), nest)
 
 
+@pytest.mark.feature("B24")
+def test_offsets_of_a_whole_network_stay_short() -> None:
+    """Each tensor lives with the one before, and its size is incomparable to theirs."""
+    sizes = [f"n * {100 + 37 * step % 1000} + {7919 * step % 5000}" for step in range(120)]
+    body = lives(*((f"t{step}", size, step, step + 2) for step, size in enumerate(sizes)))
+    placed = with_places(body, (SHARED,))
+    assert max(len(text) for text in offsets(placed).values()) < 1000
+    assert len(text_of(footprint_of(placed, (SHARED,))["shared"])) < 1000
+
+
 @pytest.mark.feature("W08", "W34")
 def test_units_wait_before_they_reuse_a_place() -> None:
     """Without the barrier the verifier names both buffers, and the machine leaves poison where bytes were in use."""

@@ -152,11 +152,13 @@ def ran(passes: tuple[str, ...] | None) -> tuple[list[str], list[str]]:
 def test_a_recipe_names_graph_passes_and_steps() -> None:
     every, steps = ran(None)
     assert every == [each.name for each in GRAPH_PASSES]
-    assert ran(()) == ([], steps)
-    assert ran(("compose", "inline_scalars")) == (["compose", "inline_scalars"], steps)
+    always = [each.name for each in GRAPH_PASSES if each.always]
+    assert ran(()) == (always, steps)
+    assert ran(("compose", "inline_scalars")) == (["compose", "inline_scalars", *always], steps)
+    assert ran(("choose_layouts",)) == ([*always, "choose_layouts"], steps)
     fewer = [name for name in steps if name in REQUIRED]
     assert ran(REQUIRED) == (every, fewer)
-    assert ran(("compose", *REQUIRED)) == (["compose"], fewer)
+    assert ran(("compose", *REQUIRED)) == (["compose", *always], fewer)
 
 
 def test_steps_alone_keep_both_graphs_of_an_optional_pass() -> None:

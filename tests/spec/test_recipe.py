@@ -58,7 +58,7 @@ def test_what_is_known_of_a_size_is_its_range(known: str, text: str, pivot: int)
         ("shapes:\n  seq: {range: [8, 4]}", "r.yaml:2:8: the range [8, 4] holds no size that is divisible by 1"),
         ("shapes:\n  seq: {range: [0, 4], likely: [9]}", "r.yaml:2:32: seq: 9 is not in the range from 0 to 4"),
         ("shapes:\n  seq: {range: [5, null], likely: [4]}", "r.yaml:2:35: seq: 4 is not in the range from 5 to "),
-        ("types: {w: f16}", "r.yaml:1:1: key 'types' is not supported: a tensor keeps the type"),
+        ("types: {w: f16}", "r.yaml:1:12: 'f16' is no format; it is written like i4[128]*f16"),
         ("import: {passes: []}", "r.yaml:1:10: key 'passes' is not supported: import has no passes"),
         ("shapes:\n  seq: true", "r.yaml:2:8: expected "),
         ("shapes:\n  seq: -1", "r.yaml:2:8: expected greater than or equal to 0, found -1"),

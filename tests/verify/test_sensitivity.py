@@ -33,13 +33,13 @@ def test_evaluations_end_when_the_distances_are_enough():
             return {"y": drawn.random(3)}
 
         return deviations(
-            evaluate, values, ["y"], lambda moved: moved["y"].min() > limit, lambda *step: seen.append(step)
+            evaluate, values, ["y"], lambda moved: moved["y"].greatest.min() > limit, lambda *step: seen.append(step)
         )
 
     few = run(0.1)
-    assert few["y"].min() > 0.1
+    assert few["y"].greatest.min() > 0.1
     assert len(seen) < EVALUATIONS
     assert seen[-1] == (len(seen), EVALUATIONS)
     seen.clear()
-    assert (run(2.0)["y"] >= few["y"]).all()
+    assert (run(2.0)["y"].greatest >= few["y"].greatest).all()
     assert len(seen) == EVALUATIONS

@@ -11,7 +11,7 @@ from tilec.abi.shape_program import ShapeProgram
 from tilec.artifact import decode, digest_object, encode, read_artifact
 from tilec.artifact.filenames import require_inside
 from tilec.errors import ArtifactError
-from tilec.ir.types import TTYPES
+from tilec.ir.types import TTYPES, element_bytes
 
 FILE = "3-kernels.json"
 KEY = "runtime"
@@ -254,7 +254,7 @@ class Manifest:
                     if read.space == "arena" and self.sizes is not None:
                         self._check_offset(read, self.sizes)
                         continue
-                    size = prod(read.tensor.bound_shape) * TTYPES[read.tensor.ttype].bits // 8
+                    size = prod(read.tensor.bound_shape) * element_bytes(read.tensor.ttype)
                 if read.space == "constant" and read.at < len(self.constants) and size > self.constants[read.at].bytes:
                     raise ValueError(f"{read.name} is larger than constant {read.at}")
                 most = (

@@ -41,6 +41,7 @@ def _tables(old: Plan, new: Plan, matching: Matching) -> Iterator[tuple[str, Map
     yield "call", {_call(c, names): "onnxruntime" for c in old.calls}, {_call(c, {}): "onnxruntime" for c in new.calls}
     yield "prepared", _prepared(old, names), _prepared(new, {})
     yield "type", *_types(old, new, names)
+    yield "retyped", _retyped(old), _retyped(new)
     yield "constant", *_constants(old, new, names)
     yield "weights", {n: d[:_DIGITS] for n, d in old.files.items()}, {n: d[:_DIGITS] for n, d in new.files.items()}
     yield "refusal", _refusals(old, matching), _refusals(new, PLAIN)
@@ -127,6 +128,14 @@ def _types(old: Plan, new: Plan, names: Mapping[str, str]) -> tuple[dict[str, Fa
     by_new_name = {names.get(name, name): name for name in old.tensors}
     both = sorted(set(by_new_name) & set(new.tensors))
     return {n: old.tensors[by_new_name[n]].ttype for n in both}, {n: new.tensors[n].ttype for n in both}
+
+
+def _retyped(plan: Plan) -> dict[str, Fact]:
+    """Map from weight that import rounded to its format, bytes and errors."""
+    return {
+        name: f"{of.format}, {of.before} -> {of.after} bytes, rms {of.rms:.2g}, largest {of.largest:.2g}"
+        for name, of in plan.retyped.items()
+    }
 
 
 def _constants(old: Plan, new: Plan, names: Mapping[str, str]) -> tuple[dict[str, Fact], dict[str, Fact]]:

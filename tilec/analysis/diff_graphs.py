@@ -59,6 +59,8 @@ def _apart(graph: Graph) -> Plan:
         opaque=graph.opaque,
         symbol_ranges=graph.symbol_ranges,
         constraints=graph.constraints,
+        elements=graph.elements,
+        retyped=graph.retyped,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tilec.abi.manifest import (
@@ -94,7 +95,8 @@ class TensorPlaces:
         if port.tensor in self._plan.opaque:
             opaque = self._plan.opaque[port.tensor]
             return OpaqueSpec(port.name, opaque.type, opaque.shape)
-        return self._tensor(port)
+        spec = self._tensor(port)
+        return replace(spec, ttype=self._plan.elements.get(port.tensor, spec.ttype))
 
     def _tensor(self, port: Port) -> TensorSpec:
         tensor = self._plan.tensors[port.tensor]

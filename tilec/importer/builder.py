@@ -19,7 +19,7 @@ from tilec.importer.index_ranges import input_ranges
 from tilec.importer.names import LETTERS, Names, identifier
 from tilec.importer.node_sizes import AssumedSizes
 from tilec.importer.shapes import shape_text
-from tilec.importer.value import Value, extents, progression, static
+from tilec.importer.value import MAX_TRACKED_ELEMENTS, Value, extents, progression, static
 from tilec.importer.weights import Stored
 from tilec.ir.bind import simplify_tensor
 from tilec.ir.call_segments import sizes_in
@@ -36,7 +36,7 @@ from tilec.ir.expr import (
 from tilec.ir.graph import Call, Constant, IndexRange, Inline, Node, Tensor, WeightRef
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.size_facts import SizeFacts
-from tilec.ir.types import numpy_dtype, tensor_bytes
+from tilec.ir.types import TTYPES, has_numpy_dtype, numpy_dtype, tensor_bytes
 from tilec.ir.verify.data import MAX_SIZE
 
 MAX_INLINE_ELEMENTS = 64
@@ -125,12 +125,21 @@ class Builder:
         """The first segment in which a tensor is available: the number of fallback clusters before it."""
         return self._segments.get(name, 0)
 
-    def constant(self, name: str, stored: Stored) -> Value:
-        """A tensor with known contents."""
+    def constant(self, name: str, stored: Stored, *, folded: bool = True) -> Value:
+        """A tensor with known contents, from which others are computed at import unless it is not to be `folded`."""
         taken = self.names.take(name)
-        value = self._folded(taken, stored.array, stored.ttype)
+        if not folded:
+            value = Value(taken, extents(stored.shape), stored.ttype)
+        elif TTYPES[stored.ttype].coded:
+            value = Value(taken, extents(stored.shape), stored.ttype, array=_small_codes(stored))
+        else:
+            value = self._folded(taken, stored.array, stored.ttype)
         self._stored[taken] = stored
         return self._add(value)
+
+    def stored(self, name: str) -> Stored | None:
+        """The contents of a constant, or of a tensor that was folded to one."""
+        return self._stored.get(name)
 
     def iterators(self, names: Sequence[str], sizes: Sequence[Expr]) -> tuple[Axis, ...]:
         """Axes with the first of these names, or variants of names that symbols use already."""
@@ -317,7 +326,7 @@ class Builder:
         for name, stored in self._stored.items():
             if name not in needed:
                 continue
-            if stored.array.size <= MAX_INLINE_ELEMENTS:
+            if stored.array.size <= MAX_INLINE_ELEMENTS and not TTYPES[stored.ttype].coded:
                 constants[name] = Inline(tuple(_scalars(stored.array)))
             elif stored.ref is not None:
                 constants[name] = stored.ref
@@ -346,6 +355,13 @@ def files_of(constants: Mapping[str, Constant]) -> tuple[str, ...]:
 
 def _scalars(array: NDArray[Any]) -> list[bool | int | float]:
     return [v if isinstance(v, bool | int) else float(v) for v in array.ravel().tolist()]
+
+
+def _small_codes(stored: Stored) -> NDArray[Any] | None:
+    """The values of a small constant of a coded type."""
+    if prod(stored.shape) > MAX_TRACKED_ELEMENTS or not has_numpy_dtype(stored.ttype):
+        return None
+    return stored.codes.astype(np.uint8).view(numpy_dtype(stored.ttype))
 
 
 def _small(expr: TensorExpr) -> bool:

@@ -17,7 +17,9 @@ from tilec.importer.loader import Model
 from tilec.importer.named_values import NamedValue, Outside
 from tilec.importer.onnx_types import extents_text, tensor_type, type_text
 from tilec.importer.value import Value
+from tilec.importer.weights import coded_tensor
 from tilec.ir.graph import Call, Opaque, Port
+from tilec.ir.types import TTYPES
 
 FOLDER = "fallback"
 
@@ -107,6 +109,8 @@ def _inputs(
         value = scope[name]
         if name in model.foreign:
             constants[name] = model.foreign[name]
+        elif name in model.initializers and TTYPES[model.initializers[name].ttype].coded:
+            constants[name] = coded_tensor(name, model.initializers[name])
         elif isinstance(value, Value) and value.array is not None:
             constants[name] = value.array
         elif value is not None:

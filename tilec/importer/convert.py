@@ -23,6 +23,7 @@ from tilec.importer.loader import Model, load_model
 from tilec.importer.named_values import Items, Maybe, Outside
 from tilec.importer.names import identifier
 from tilec.importer.ports import InputPort, input_ports, readable, require_types
+from tilec.importer.retype import Formats, format_of, retype
 from tilec.importer.translate import Translator
 from tilec.importer.upgrade_opset import modern
 from tilec.importer.value import Value
@@ -33,6 +34,7 @@ from tilec.ir.pivots import legal_pivots
 from tilec.ir.size_facts import SizeFacts, settled
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
+NO_FORMATS: Formats = MappingProxyType({})
 
 Allowed = Literal["allow", "refuse"] | Collection[str]
 """Operators that may run on onnxruntime: all, none, or these."""
@@ -74,13 +76,18 @@ class Imported:
 
 
 def import_model(
-    path: Path, *, name: str | None = None, sizes: Mapping[str, int] = NO_SIZES, fallback: Allowed = "refuse"
+    path: Path,
+    *,
+    name: str | None = None,
+    sizes: Mapping[str, int] = NO_SIZES,
+    fallback: Allowed = "refuse",
+    types: Formats = NO_FORMATS,
 ) -> Imported:
     """Read an ONNX model as a graph of tensor expressions.
 
     The graph keeps the model's symbolic sizes; `tilec.ir.bind.bind` binds them afterwards. `sizes` binds some from the
     start, for models whose shapes cannot be decided otherwise. Nodes that cannot be translated go into clusters for
-    onnxruntime where `fallback` allows their operators.
+    onnxruntime where `fallback` allows their operators. `types` are formats that weights are rounded to.
 
     Raises UsageError (no such file, no such symbol), ConfigError (not a valid ONNX model) and UnsupportedModelError
     with every node that cannot be translated and may not fall back.
@@ -98,14 +105,14 @@ def import_model(
     nodes = ordered(graph.node, names, model.file)
     opaque = [info for info in given if info not in tensors]
     context = Context(model.file, opset, functions_of(model.proto.functions, model.file))
-    builder, scope, fallbacks, asked = _placed(nodes, ports, opaque, SizeFacts(symbols), context, model)
+    builder, scope, fallbacks, asked = _placed(nodes, ports, opaque, SizeFacts(symbols), context, model, types)
     needed = tuple(port.name for port in ports if port.name in asked)
     refused = [each.why for each in fallbacks.fallen if not _may_fall_back(each.node, fallback)]
     if refused:
         raise UnsupportedModelError(model.file, refused, len(nodes), needed)
     outputs = _outputs(builder, graph.output, scope, fallbacks, model.file)
     inputs = tuple(Port(p.name, _named(scope, p.name).name) for p in given)
-    made = _assembled(name or path.stem, inputs, outputs, builder, fallbacks, scope, model, len(nodes), needed)
+    made = _assembled(name or path.stem, inputs, outputs, builder, fallbacks, scope, model, len(nodes), needed, types)
     return replace(made, bound=tuple(sizes))
 
 
@@ -116,6 +123,7 @@ def _placed(
     facts: SizeFacts,
     context: Context,
     model: Model,
+    types: Formats,
 ) -> tuple[Builder, Scope, Fallbacks, set[str]]:
     """All nodes translated or left to onnxruntime, and the inputs whose contents would have been required.
 
@@ -130,7 +138,7 @@ def _placed(
     asked: set[str] = set()
     while True:
         builder = Builder((*facts.solvable, *facts.values), facts)
-        scope = _scope(builder, [_reduced(port, facts) for port in ports], opaque, model)
+        scope = _scope(builder, [_reduced(port, facts) for port in ports], opaque, model, types)
         fallbacks = Fallbacks(builder, model)
         _translate(nodes, scope, context, forced, fallbacks)
         asked |= _asked(builder, ports, scope)
@@ -143,7 +151,7 @@ def _placed(
         if learnt and not more:
             facts = builder.sizes.facts.without(builder.sizes.facts.reported)
             continue
-        reason = "it makes a sequence that leaves the compiled part"
+        reason = "it makes a sequence or codes that leave the compiled part"
         forced |= {each.number: each.why for each in fallbacks.fallen}
         forced |= {n: Unsupported(label(node, n), node.op_type, reason) for n, node in nodes if n in more}
 
@@ -185,7 +193,7 @@ def _translate(
         fallbacks.add(number, node, why, scope)
 
 
-def _scope(builder: Builder, ports: Sequence[InputPort], opaque: Sequence[Any], model: Model) -> Scope:
+def _scope(builder: Builder, ports: Sequence[InputPort], opaque: Sequence[Any], model: Model, types: Formats) -> Scope:
     scope: Scope = {}
     for port in ports:
         if port.name in scope:
@@ -194,7 +202,7 @@ def _scope(builder: Builder, ports: Sequence[InputPort], opaque: Sequence[Any], 
     for info in opaque:
         scope[info.name] = Outside(builder.names.take(identifier(info.name, "t")), info.type)
     for name, stored in model.initializers.items():
-        scope[name] = builder.constant(identifier(name, "t"), stored)
+        scope[name] = builder.constant(identifier(name, "t"), stored, folded=format_of(name, stored, types) is None)
     for name, tensor in model.foreign.items():
         kind = onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
         scope[name] = Outside(builder.names.take(identifier(name, "t")), kind)
@@ -246,6 +254,7 @@ def _assembled(
     model: Model,
     total: int,
     needed: tuple[str, ...],
+    types: Formats,
 ) -> Imported:
     """The graph that the outputs need, and its files."""
     live, reached = fallbacks.live([port.tensor for port in outputs], scope)
@@ -254,6 +263,8 @@ def _assembled(
     ports = (*inputs, *outputs, *(port for call in made for port in (*call.inputs, *call.outputs)))
     opaque = {port.tensor: clusters.opaque[port.tensor] for port in ports if port.tensor in clusters.opaque}
     built = builder.finish([port.tensor for port in ports if port.tensor not in opaque])
+    names = {name: value.name for name in model.initializers if isinstance(value := scope.get(name), Value)}
+    built, retyped = retype(builder, built, types, names, model.file)
     folder = model.path.parent
     files = {file: digest_file(folder / file) for file in files_of(built.constants)}
     constants = dict(built.constants)
@@ -283,6 +294,7 @@ def _assembled(
         legal_pivots(facts.symbols, facts.ranges, facts.constraints),
         facts.constraints,
         facts.values,
+        retyped=retyped,
     )
     return Imported(graph, packed.pieces, owned_file, clusters.files, needed)
 

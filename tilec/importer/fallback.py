@@ -26,6 +26,7 @@ from tilec.importer.reported_sizes import Open, OpenShape, open_shapes
 from tilec.importer.value import Value
 from tilec.ir.expr import Expr
 from tilec.ir.graph import Unsupported
+from tilec.ir.types import TTYPES
 from tilec.onnxruntime_package import import_onnxruntime
 
 MAX_SHOWN_ELEMENTS = 1024
@@ -57,11 +58,11 @@ class Fallbacks:
     def add(self, number: int, node: Any, why: Unsupported, scope: dict[str, NamedValue]) -> None:
         """Leave a node to onnxruntime; its results join `scope`.
 
-        Names of sequences and optionals that it reads, which exist only during import, are recorded in `sequences`: the
-        nodes that create those have to be left to onnxruntime too.
+        Names of sequences and optionals that it reads, which exist only during import, and of computed codes are
+        recorded in `sequences`: the nodes that create those have to be left to onnxruntime too.
         """
         reads = [name for name in dict.fromkeys(needs(node)) if name in scope]
-        self.sequences |= {name for name in reads if isinstance(scope[name], Items | Maybe)}
+        self.sequences |= {name for name in reads if _stays_inside(scope[name])}
         cluster = max((self._segment(name, scope[name]) for name in reads), default=0)
         types = self._inferred(node, {name: scope[name] for name in reads})
         results: dict[str, Value | Outside] = {}
@@ -113,7 +114,7 @@ class Fallbacks:
         for name, value in reads.items():
             if isinstance(value, Value):
                 graph.input.append(onnx.ValueInfoProto(name=name, type=tensor_type(value.ttype, value.shape)))
-                if value.array is not None and value.array.size <= MAX_SHOWN_ELEMENTS:
+                if value.array is not None and value.array.size <= MAX_SHOWN_ELEMENTS and not TTYPES[value.ttype].coded:
                     graph.initializer.append(constant(name, value.array))
             elif isinstance(value, Outside):
                 graph.input.append(onnx.ValueInfoProto(name=name, type=value.type))
@@ -180,6 +181,11 @@ def _by_onnxruntime(model: Any) -> dict[str, Any]:
             # onnxruntime reports a scalar and an unknown rank alike.
             types[port.name] = onnx.helper.make_tensor_type_proto(element, port.shape or None)
     return types
+
+
+def _stays_inside(value: NamedValue) -> bool:
+    """Whether onnxruntime cannot be given a value that compiled code makes."""
+    return isinstance(value, Items | Maybe) or (isinstance(value, Value) and TTYPES[value.ttype].coded)
 
 
 def _is_handed(value: Value | Outside) -> bool:

@@ -29,7 +29,7 @@ from tilec.ir.expr import (
     variables,
 )
 from tilec.ir.graph import Node
-from tilec.ir.types import TTYPES
+from tilec.ir.types import TTYPES, element_bytes
 
 MAX_FOLDED_BYTES = 1 << 20
 """Maximal bytes of a result folded at import; larger ones remain nodes that code generation evaluates once."""
@@ -50,8 +50,10 @@ def fold_constant(expr: TensorExpr, values: Mapping[str, Value], ttype: str) -> 
         return None
     if not variables(expr.value) <= set(expr.iterators):
         return None
-    size = prod(shape) * TTYPES[ttype].bits // 8
     types = {name: values[name].ttype for name in arrays}
+    if any(TTYPES[each].coded for each in (ttype, *types.values())):
+        return None
+    size = prod(shape) * element_bytes(ttype)
     if size > MAX_FOLDED_BYTES or prod(domain) > MAX_FOLDED_STEPS or not exactly_rounded(expr, types):
         return None
     return evaluate(expr, {name: array for name, array in arrays.items() if array is not None}, ttype=ttype)

@@ -12,6 +12,7 @@ from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, constant_value, variables
 from tilec.ir.size_facts import SizeFacts
 from tilec.ir.text import parse_expr, text_of
+from tilec.ir.types import TTYPES
 
 _CODES = {ttype: code for code, ttype in ELEMENT_TYPES.items()}
 
@@ -63,12 +64,13 @@ def tensor_type(ttype: str, shape: Sequence[Expr]) -> Any:
 
 
 def tensor_of(proto: Any, facts: SizeFacts) -> tuple[str, tuple[Expr | None, ...]] | None:
-    """tType and shape of a tensor type, None for an extent that is no integer and no expression of the symbols; None
-    for an unknown rank or another type."""
+    """tType and shape of a tensor of a plain type, None for an extent that is no integer and no expression of the
+    symbols; None for an unknown rank or another type."""
     extents = extents_text(proto)
-    if extents is None or proto.tensor_type.elem_type not in ELEMENT_TYPES:
+    ttype = ELEMENT_TYPES.get(proto.tensor_type.elem_type, "") if extents is not None else ""
+    if extents is None or not ttype or TTYPES[ttype].coded:
         return None
-    return ELEMENT_TYPES[proto.tensor_type.elem_type], tuple(_expression(extent, facts) for extent in extents)
+    return ttype, tuple(_expression(extent, facts) for extent in extents)
 
 
 def _expression(extent: int | str | None, facts: SizeFacts) -> Expr | None:

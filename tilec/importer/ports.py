@@ -15,7 +15,7 @@ from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value, substitute, variables, walk
 from tilec.ir.text import parse_expr
-from tilec.ir.types import TTYPES
+from tilec.ir.types import element_bytes
 from tilec.ir.verify.data import MAX_SIZE
 
 
@@ -162,7 +162,7 @@ def _port(info: Any, symbols: _Symbols, file: str) -> InputPort:
             shape.append(symbols.fresh(f"{info.name}_dim{axis}"))
     if not info.name:
         raise ConfigError("an input has no name", file)
-    size = prod(extent for e in shape if (extent := constant_value(e)) is not None) * TTYPES[ttype].bits // 8
+    size = prod(extent for e in shape if (extent := constant_value(e)) is not None) * element_bytes(ttype)
     if size > MAX_SIZE:
         raise ConfigError(f"it would take {size} bytes", place, "Check its shape.")
     return InputPort(info.name, tuple(shape), ttype)

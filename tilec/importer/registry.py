@@ -16,6 +16,9 @@ NEWEST = 1 << 30
 CONTRIB = "com.microsoft"
 """The domain of onnxruntime's contrib operators."""
 
+TILEC = "ai.tilec"
+"""The domain of operators that ONNX lacks."""
+
 
 def operator(*names: str, since: int = 1, until: int = NEWEST, domain: str = "") -> Callable[[Handler], Handler]:
     """Register a function for operators of a domain (empty: ONNX's own), for models of opset `since` to `until`."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tilec.errors import ConfigError
+from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer.weights import Files, Stored, tensor_values
-from tilec.ir.types import TTYPES, numpy_dtype
+from tilec.ir.types import TTYPES, element_bytes, numpy_dtype
 
 MAX_BYTES = 1 << 30
 """Maximal bytes of a dense array."""
@@ -23,9 +23,11 @@ def dense(sparse: Any, files: Files) -> Stored:
     """
     place = f"{files.model}: sparse initializer {sparse.values.name!r}"
     values, indices = (tensor_values(tensor, files, place) for tensor in (sparse.values, sparse.indices))
+    if TTYPES[values.ttype].coded:
+        raise UnsupportedError(f"sparse values of type {values.ttype}", place, "Write the constant out.")
     shape = tuple(int(extent) for extent in sparse.dims)
     size = prod(shape)
-    if any(extent < 0 for extent in shape) or size * TTYPES[values.ttype].bits // 8 > MAX_BYTES:
+    if any(extent < 0 for extent in shape) or size * element_bytes(values.ttype) > MAX_BYTES:
         message = f"the shape {list(shape)} is absurd: written out it may take {MAX_BYTES} bytes"
         raise ConfigError(message, place, "Store the constant as what it multiplies, or split it.")
     at = indices.array.astype(np.int64, copy=False)

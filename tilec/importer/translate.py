@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import onnx
@@ -21,6 +21,7 @@ from tilec.importer.shapes import ShapeError, UndecidedError
 from tilec.importer.value import Value
 from tilec.importer.weights import Files, tensor_values
 from tilec.ir.graph import Unsupported
+from tilec.ir.types import TTYPES
 
 MAX_INNER_NODES = 1 << 15
 """Maximal number of nodes that functions, branches and loops may unfold to."""
@@ -69,6 +70,7 @@ class Translator:
                 attributes = attributes_of(node, context.opset, origin.place)
                 ttypes = [None if value is None else value.ttype for value in tensors]
                 check_types(node, context.opset, ttypes, origin.place)
+                _require_numbers(node.op_type, ttypes, origin)
                 attributes |= {name: tensor_values(v, self.files, origin.place) for name, v in _tensors(attributes)}
                 names = tuple(context.qualified(name) for name in node.output)
                 op = Op(node.op_type, context.opset, tensors, names, attributes, origin, self.builder)
@@ -103,6 +105,20 @@ def _reason(error: UnsupportedError | RecursionError | UndecidedError) -> tuple[
             return str(error), f"Bind the sizes: {flags}."
         case _:
             return "its expressions are nested too deep", "Bind the sizes with --shape SYMBOL=SIZE."
+
+
+READ_CODES = frozenset(
+    {"Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "Identity", "Shape", "Size"}
+    | {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"}
+)
+"""Operators that read elements of coded types: they move or convert them."""
+
+
+def _require_numbers(kind: str, ttypes: Sequence[str | None], origin: Origin) -> None:
+    """Raise UnsupportedError for an operator that would compute with codes."""
+    coded = next((ttype for ttype in ttypes if ttype is not None and TTYPES[ttype].coded), None)
+    if coded is not None and kind not in READ_CODES:
+        raise UnsupportedError(f"nothing is computed with {coded}", origin.place, "Insert a Cast to float before it.")
 
 
 def _only_tensors(inputs: tuple[NamedValue, ...], origin: Origin) -> tuple[Value | None, ...]:

@@ -16,6 +16,7 @@ from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer.wire import Buffer
 from tilec.ir.graph import WeightRef
 from tilec.ir.types import TTYPES, numpy_dtype
+from tilec.ir.words import pack_codes, unpack_codes
 
 _NAMES = {
     "FLOAT": "f32",
@@ -31,6 +32,16 @@ _NAMES = {
     "UINT16": "u16",
     "UINT8": "u8",
     "BOOL": "bool",
+    "FLOAT8E4M3FN": "e4m3fn",
+    "FLOAT8E4M3FNUZ": "e4m3fnuz",
+    "FLOAT8E5M2": "e5m2",
+    "FLOAT8E5M2FNUZ": "e5m2fnuz",
+    "FLOAT8E8M0": "e8m0",
+    "FLOAT4E2M1": "e2m1",
+    "INT4": "i4",
+    "UINT4": "u4",
+    "INT2": "i2",
+    "UINT2": "u2",
 }
 ELEMENT_TYPES: dict[int, str] = {onnx.TensorProto.DataType.Value(name): ttype for name, ttype in _NAMES.items()}
 """ONNX element type -> tType."""
@@ -47,11 +58,22 @@ def element_type_name(code: int) -> str:
 @dataclass(frozen=True, slots=True, eq=False)
 class Stored:
     """A constant of the model: a read-only view of its values and, when a file contains them in this form, the
-    reference."""
+    reference. Of a coded type, `array` has its words and `coded_shape` is the tensor's shape."""
 
     array: NDArray[Any]
     ttype: str
     ref: WeightRef | None = None
+    coded_shape: tuple[int, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The tensor's shape."""
+        return self.coded_shape if TTYPES[self.ttype].coded else self.array.shape
+
+    @property
+    def codes(self) -> NDArray[Any]:
+        """The codes of a constant of a coded type, each in a word of its own."""
+        return unpack_codes(self.array, self.ttype, self.shape[-1] if self.shape else 1)
 
 
 @dataclass(slots=True)
@@ -103,20 +125,31 @@ def stored(tensor: Any, raw: tuple[int, int] | None, files: Files) -> Stored:
         raise UnsupportedError(f"element type {element_type_name(tensor.data_type)} is not supported", place)
     if any(extent < 0 for extent in tensor.dims):
         raise ConfigError(f"the shape {list(tensor.dims)} has a negative extent", place)
-    size = prod(tensor.dims) * TTYPES[ttype].bits // 8
+    size = -(-prod(tensor.dims) * TTYPES[ttype].bits // 8)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         name, data, start, end = _external(tensor, files, size, place)
     elif raw is not None:
         name, data, (start, end) = files.model, files.data, raw
     else:
-        return Stored(_typed(tensor, ttype, place), ttype)
+        return _stored_values(tensor, ttype, place)
     if end - start != size:
         expected = f"shape {list(tensor.dims)} of {ttype} takes {size} bytes"
         raise ConfigError(f"{expected}, the file holds {end - start}", place, "The file is damaged; export it again.")
+    if TTYPES[ttype].coded:
+        return _coded(
+            np.frombuffer(data, np.uint8, size, start), ttype, tuple(tensor.dims), WeightRef(name, start, size)
+        )
     array = (
         np.frombuffer(data, numpy_dtype(ttype), prod(tensor.dims), start) if size else np.empty(0, numpy_dtype(ttype))
     )
     return Stored(array.reshape(tuple(tensor.dims)), ttype, WeightRef(name, start, size))
+
+
+def coded_tensor(name: str, stored: Stored) -> Any:
+    """A constant of a coded type as a TensorProto."""
+    number = next(number for number, ttype in ELEMENT_TYPES.items() if ttype == stored.ttype)
+    data = pack_codes(stored.codes.ravel(), stored.ttype).tobytes()
+    return onnx.TensorProto(name=name, data_type=number, dims=stored.shape, raw_data=data)
 
 
 def whole(tensor: Any, raw: tuple[int, int] | None, files: Files) -> Any:
@@ -150,6 +183,23 @@ def _external(tensor: Any, files: Files, size: int, place: str) -> tuple[str, Bu
     return name, data, start, start + length
 
 
+def _coded(data: NDArray[Any], ttype: str, shape: tuple[int, ...], ref: WeightRef) -> Stored:
+    """A constant of a coded type. ONNX packs all its elements in a row, tilec those of the last dimension."""
+    per_word = TTYPES[ttype].per_word
+    if per_word == 1 or not shape or shape[-1] % per_word == 0:
+        words = (*shape[:-1], shape[-1] // per_word) if shape else ()
+        return Stored(data.reshape(words), ttype, ref, shape)
+    codes = unpack_codes(data, ttype, prod(shape)).reshape(shape)
+    return Stored(pack_codes(codes, ttype), ttype, None, shape)
+
+
+def _stored_values(tensor: Any, ttype: str, place: str) -> Stored:
+    array = _typed(tensor, ttype, place)
+    if not TTYPES[ttype].coded:
+        return Stored(array, ttype)
+    return Stored(pack_codes(array.view(np.uint8), ttype), ttype, None, array.shape)
+
+
 def _typed(tensor: Any, ttype: str, place: str) -> NDArray[Any]:
     """Values in one of the typed fields (float_data, int64_data ...)."""
     try:
@@ -166,4 +216,4 @@ def tensor_values(tensor: Any, files: Files, place: str) -> Stored:
     ttype = ELEMENT_TYPES.get(tensor.data_type)
     if ttype is None:
         raise UnsupportedError(f"element type {element_type_name(tensor.data_type)} is not supported", place)
-    return Stored(_typed(tensor, ttype, place), ttype)
+    return _stored_values(tensor, ttype, place)

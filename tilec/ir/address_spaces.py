@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
 
-from tilec.ir.algebra import bounds_of, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, constant_value
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Buffer
 from tilec.ir.types import tensor_bytes
+from tilec.ir.upper_envelope import at_most, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def places(buffers: Iterable[Buffer], levels: Sequence[PlanLevel], iterations: M
         if space is None or buffer.offset is None:
             continue
         size = place_bytes(buffer, space, by_name[buffer.level], iterations.get(buffer.name, Const(1)))
-        found[buffer.name] = Place(space, buffer.offset, simplify(Binary("+", buffer.offset, size)))
+        found[buffer.name] = Place(space, buffer.offset, total(buffer.offset, size))
     return found
 
 
@@ -119,9 +120,3 @@ def overlapping(by_name: Mapping[str, Place]) -> Iterator[tuple[str, str]]:
 def apart(a: Place, b: Place) -> bool:
     """Whether two places of one address space are disjoint for all sizes."""
     return at_most(a.end, b.begin) or at_most(b.end, a.begin)
-
-
-def at_most(a: Expr, b: Expr) -> bool:
-    """Whether `a <= b` for all sizes."""
-    low, _ = bounds_of(Binary("-", b, a))
-    return low is not None and low >= 0

@@ -32,6 +32,7 @@ class KnownRanges(dict[str, tuple[Expr, Expr]]):
         super().__init__(ranges)
         self.polynomials: dict[Expr, Polynomial] = {}
         self.atom_bounds: dict[Expr, tuple[int | None, int | None]] = {}
+        self.limits: dict[tuple[frozenset[tuple[Monomial, int]], int], int | None] = {}
         self._free: KnownRanges | None = None
         self._mentioned: dict[str, frozenset[str]] = {}
 
@@ -53,6 +54,17 @@ class KnownRanges(dict[str, tuple[Expr, Expr]]):
         return self._free
 
 
+def shared_ranges(ranges: Ranges) -> KnownRanges:
+    """The same `KnownRanges` for equal ranges, with all that was found in them; no variable may be added."""
+    return _shared(frozenset(ranges.items()))
+
+
+@lru_cache(maxsize=1024)
+def _shared(items: frozenset[tuple[str, tuple[Expr, Expr]]]) -> KnownRanges:
+    return KnownRanges(dict(items))
+
+
+@lru_cache(maxsize=1 << 18)
 def _key(expr: Expr) -> tuple[int, str]:
     return (0 if isinstance(expr, Var) else 1, repr(expr))
 
@@ -127,9 +139,10 @@ def _simplify_inside(expr: Expr, ranges: Ranges) -> Expr:
 
 def _extremum(fn: str, a: Polynomial, b: Polynomial, ranges: KnownRanges) -> Polynomial:
     difference = _add(a, b, -1)
-    low, high = _bounds(difference, ranges)
+    low = _limit(difference, ranges, -1)
     if low is not None and low >= 0:
         return a if fn == "maximum" else b
+    high = _limit(difference, ranges, +1)
     if high is not None and high <= 0:
         return b if fn == "maximum" else a
     first, second = sorted((_expression(a), _expression(b)), key=_key)
@@ -192,7 +205,7 @@ def _divide(p: Polynomial, d: Polynomial, ranges: KnownRanges) -> tuple[Polynomi
     if divisor:
         unknown = [atom for atom in divisor if isinstance(atom, Var) and atom.name not in ranges]
         if unknown:
-            ranges = KnownRanges({**{atom.name: (Const(1), atom) for atom in unknown}, **ranges})
+            ranges = shared_ranges({**{atom.name: (Const(1), atom) for atom in unknown}, **ranges})
     if _within(rest, d, ranges):
         return whole, rest
     if _within(_add(rest, d), d, ranges):
@@ -249,19 +262,27 @@ def _quotient_term(term: Monomial, divisor: Monomial) -> Monomial | None:
 
 def _within(rest: Polynomial, d: Polynomial, ranges: KnownRanges) -> bool:
     """Whether 0 <= rest < d holds for all values in the ranges."""
-    low = _bounds(rest, ranges)[0]
+    low = _limit(rest, ranges, -1)
     if low is None or low < 0:
         return False
-    slack = _bounds(_add(_add(d, rest, -1), {(): 1}, -1), ranges)[0]
+    slack = _limit(_add(_add(d, rest, -1), {(): 1}, -1), ranges, -1)
     return slack is not None and slack >= 0
 
 
 def _bounds(p: Polynomial, ranges: KnownRanges) -> tuple[int | None, int | None]:
     """Integer limits (lowest, highest) of a polynomial, None where there is none. Variables without a range are >=
     0."""
-    low = _extreme(p, ranges, -1)
-    high = _extreme(p, ranges, +1)
-    return low, high
+    return _limit(p, ranges, -1), _limit(p, ranges, +1)
+
+
+def _limit(p: Polynomial, ranges: KnownRanges, sign: int) -> int | None:
+    """The lowest (`sign` -1) or highest (1) value."""
+    if not p:
+        return 0
+    key = frozenset(p.items()), sign
+    if key not in ranges.limits:
+        ranges.limits[key] = _extreme(p, ranges, sign)
+    return ranges.limits[key]
 
 
 MOST_RELAXATIONS = 3

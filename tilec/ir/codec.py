@@ -15,7 +15,7 @@ from tilec.ir.expr import Const, Expr, Scalar, TensorExpr
 from tilec.ir.graph import Graph, Inline, Tensor
 from tilec.ir.plan import Plan
 from tilec.ir.text import parse_expr, parse_tensor, tensor_text, text_of
-from tilec.ir.types import TTYPES
+from tilec.ir.types import is_ttype
 
 _SPECIAL = {"inf": inf, "-inf": -inf, "nan": nan}
 
@@ -54,10 +54,10 @@ def _write_tensor(tensor: Tensor) -> str:
 
 
 def _read_tensor(data: Any) -> Tensor:
-    ttype, bracket, rest = data.partition("[") if isinstance(data, str) else ("", "", "")
+    ttype, bracket, rest = data.rpartition("[") if isinstance(data, str) else ("", "", "")
     if not bracket or not rest.endswith("]"):
         raise ValueError(f"a tensor is written like f32[batch, 768], found {data!r}")
-    if ttype not in TTYPES:
+    if not is_ttype(ttype):
         raise ValueError(f"unknown tType {ttype!r} in {data!r}")
     inner = rest[:-1].strip()
     return Tensor(tuple(_split_shape(inner)) if inner else (), ttype)

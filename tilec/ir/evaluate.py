@@ -145,7 +145,10 @@ def _viewed(access: Access, points: Points) -> Array | None:
             return None
         begin.append(begin_here)
     corner = window.array[tuple(slice(b, None) for b in begin)]
-    return np.lib.stride_tricks.as_strided(corner, shape, strides, writeable=False)
+    if corner.dtype.itemsize > 1:
+        return np.lib.stride_tricks.as_strided(corner, shape, strides, writeable=False)
+    octets = corner.view(np.uint8)  # NumPy does not understand the names of all types of ml_dtypes
+    return np.lib.stride_tricks.as_strided(octets, shape, strides, writeable=False).view(corner.dtype)
 
 
 def _gather(access: Access, points: Points) -> Array:

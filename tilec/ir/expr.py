@@ -16,6 +16,22 @@ from typing import Generic, TypeVar
 Scalar = bool | int | float
 
 
+class _Hashed:
+    """Has room for a hash, which is computed once: expressions are keys of many caches, and whole trees are long to
+    hash. It is no field, so that copies in other processes compute their own."""
+
+    __slots__ = ("_hash",)
+
+    _hash: int
+
+    def _hash_of(self, *fields: object) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash(fields))
+            return self._hash
+
+
 @dataclass(frozen=True, slots=True)
 class Var:
     """An iterator or a symbolic size."""
@@ -42,28 +58,37 @@ class Const:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(_Hashed):
     """`left op right`; op is one of `+ - * / // % < <= > >= == != and or`."""
 
     op: str
     left: Expr
     right: Expr
 
+    def __hash__(self) -> int:
+        return self._hash_of(self.op, self.left, self.right)
+
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(_Hashed):
     """A scalar function of `tilec.ir.scalars`, a cast (`f32(x)`), `where(c, a, b)`, `maximum`, `neg`, `not`."""
 
     fn: str
     args: tuple[Expr, ...]
 
+    def __hash__(self) -> int:
+        return self._hash_of(self.fn, self.args)
+
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class Access(_Hashed):
     """One element of a tensor; an index that contains an Access is data-dependent (Gather)."""
 
     tensor: str
     index: tuple[Expr, ...]
+
+    def __hash__(self) -> int:
+        return self._hash_of(self.tensor, self.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +256,7 @@ def _reads(node: ById[TensorExpr]) -> tuple[tuple[Access, ...], tuple[str, ...]]
     return all_accesses, tuple(dict.fromkeys(a.tensor for a in all_accesses))
 
 
+@lru_cache(maxsize=1 << 16)
 def variables(expr: Expr) -> frozenset[str]:
     """Names of the variables that occur."""
     return frozenset(e.name for e in walk(expr) if isinstance(e, Var))

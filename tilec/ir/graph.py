@@ -142,6 +142,18 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
+class Retyped:
+    """A weight that import rounded to a format: bytes before and after, and its rms and largest error, of the weight's
+    rms and largest magnitude."""
+
+    format: str
+    before: int
+    after: int
+    rms: float
+    largest: float
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """A model as tensor expressions.
 
@@ -150,7 +162,8 @@ class Graph:
     expressions of the symbols. `tensors` has every tensor, outputs of nodes included; `constants` those with known
     values. `files` maps weight files to their sha256. `calls` run in their order; a node runs behind the last call that
     it depends on. `opaque` are the values that only calls, inputs and outputs of the model touch. `ranges` are those of
-    inputs that are used as indices.
+    inputs that are used as indices. `elements` are the coded types of inputs and outputs whose tensors hold one code a
+    byte, `retyped` the weights that import rounded to formats.
     """
 
     name: str
@@ -168,6 +181,8 @@ class Graph:
     symbol_ranges: Mapping[str, SymbolRange] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
     symbol_values: Mapping[str, SymbolValue] = field(default_factory=dict)
+    elements: Mapping[str, str] = field(default_factory=dict)
+    retyped: Mapping[str, Retyped] = field(default_factory=dict)
 
     @property
     def ttypes(self) -> dict[str, str]:

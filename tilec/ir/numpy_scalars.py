@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.ir.scalars import BITCASTS
-from tilec.ir.types import TTYPES, numpy_dtype
+from tilec.ir.types import TTYPES, has_numpy_dtype, numpy_dtype
 
 Array = NDArray[Any]
 Value = Array | bool | int | float
@@ -41,7 +41,7 @@ def widen(value: Value) -> Value:
 def ttype_of(dtype: np.dtype[Any]) -> str:
     """The tType of a NumPy dtype. Raises KeyError for a dtype without one."""
     for name in TTYPES:
-        if numpy_dtype(name) == dtype:
+        if has_numpy_dtype(name) and numpy_dtype(name) == dtype:
             return name
     raise KeyError(str(dtype))
 

@@ -48,7 +48,9 @@ FUNCTIONS: dict[str, Function] = _table()
 """Name -> signature. `round` is half to even, `fmod` and `truncdiv` are C's, `//` and `%` floor; `maximum`
 and `minimum` propagate NaN. `where` and casts are typed apart."""
 
-BITCASTS: dict[str, str] = {f"bits_{name}": name for name, ttype in TTYPES.items() if ttype.kind != "bool"}
+BITCASTS: dict[str, str] = {
+    f"bits_{name}": name for name, ttype in TTYPES.items() if not (ttype.coded or ttype.kind == "bool")
+}
 """Function -> the tType as which it reinterprets the bits of a value of the same width."""
 
 _KINDS = {

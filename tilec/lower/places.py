@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tilec.ir.address_spaces import address_spaces, at_most, place_bytes
-from tilec.ir.algebra import simplify
+from tilec.ir.address_spaces import address_spaces, place_bytes
 from tilec.ir.concurrency import iterations_per_unit
-from tilec.ir.expr import Binary, Call, Const, Expr, constant_value
+from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.lifetimes import spans, statements
 from tilec.ir.memory_plan import Life, plan_memory
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Allocate, Buffer, Loop, Statement
+from tilec.ir.upper_envelope import at_most, largest, total
 from tilec.lower.barriers import with_barriers
 
 
@@ -42,7 +42,7 @@ def with_places_and_barriers(
             return result
         for name, number in more.items():
             included[name].add(number)
-            iterations[name] = _larger(iterations.get(name, Const(1)), number)
+            iterations[name] = largest((iterations.get(name, Const(1)), number))
 
 
 def with_places(
@@ -59,67 +59,72 @@ def with_places(
     by_name, alive = {level.name: level for level in levels}, spans(body)
     offsets: dict[str, Expr] = {}
     for space in dict.fromkeys(spaces.values()):
-        fixed: list[Life] = []
-        symbolic: list[_Block] = []
+        lives: list[_Life] = []
         for buffer in buffers:
-            if spaces[buffer.level] != space or buffer.name not in alive:
-                continue
-            number = iterations.get(buffer.name, Const(1))
-            size = place_bytes(buffer, space, by_name[buffer.level], number)
-            value, (born, dies) = constant_value(size), alive[buffer.name]
-            if value is None:
-                symbolic.append(_Block(buffer.name, size, born, dies))
-            else:
-                fixed.append(Life(buffer.name, value, born, dies))
-        arena = plan_memory(fixed, space.alignment)
-        offsets |= {name: Const(offset) for name, offset in arena.offsets.items()}
-        if symbolic:
-            placed = [_Block(f.name, Const(f.size), f.born, f.dies, Const(arena.offsets[f.name])) for f in fixed]
-            offsets |= _symbolic(symbolic, placed)
+            if spaces[buffer.level] == space and buffer.name in alive:
+                number = iterations.get(buffer.name, Const(1))
+                size = place_bytes(buffer, space, by_name[buffer.level], number)
+                lives.append(_Life(buffer.name, size, *alive[buffer.name]))
+        offsets |= _offsets(lives, space.alignment)
     return _replaced(body, offsets)
 
 
-def _larger(a: Expr, b: Expr) -> Expr:
-    return simplify(Call("maximum", (a, b)))
-
-
 @dataclass(frozen=True, slots=True)
-class _Block:
-    """Bytes of a buffer from step `born` to step `dies`, both included, at `offset`."""
+class _Life:
+    """A buffer that needs `size` bytes from step `born` to step `dies`, both included."""
 
     name: str
     size: Expr
     born: int
     dies: int
-    offset: Expr = Const(0)
 
-    @property
-    def end(self) -> Expr:
-        return simplify(Binary("+", self.offset, self.size))
 
-    def meets(self, other: _Block) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The life of a buffer and its bytes `[begin, end)`."""
+
+    life: _Life
+    begin: Expr
+    end: Expr
+
+    def meets(self, life: _Life) -> bool:
         """Whether both are alive at some step."""
-        return self.born <= other.dies and other.born <= self.dies
+        return self.life.born <= life.dies and life.born <= self.life.dies
 
-    def clear_of(self, other: _Block) -> bool:
+    def clear_of(self, begin: Expr, end: Expr) -> bool:
         """Whether the bytes of both are disjoint for all sizes."""
-        return at_most(self.end, other.offset) or at_most(other.end, self.offset)
+        return at_most(end, self.begin) or at_most(self.end, begin)
 
 
-def _symbolic(blocks: Sequence[_Block], placed: list[_Block]) -> dict[str, Expr]:
+def _offsets(lives: Sequence[_Life], alignment: int) -> dict[str, Expr]:
+    """Offsets of the buffers of one address space: best fit for those of fixed sizes, then the others around them."""
+    fixed: dict[str, Life] = {}
+    for life in lives:
+        size = constant_value(life.size)
+        if size is not None:
+            fixed[life.name] = Life(life.name, size, life.born, life.dies)
+    arena = plan_memory(list(fixed.values()), alignment)
+    offsets: dict[str, Expr] = {name: Const(offset) for name, offset in arena.offsets.items()}
+    placed = [
+        _Block(life, Const(arena.offsets[life.name]), Const(arena.offsets[life.name] + fixed[life.name].size))
+        for life in lives
+        if life.name in fixed
+    ]
+    return offsets | _symbolic([life for life in lives if life.name not in fixed], placed)
+
+
+def _symbolic(lives: Sequence[_Life], placed: list[_Block]) -> dict[str, Expr]:
     """Offsets of buffers whose size depends on symbols, first born first: the first place that is free for all sizes,
     which is the start or the end of a buffer placed before, else behind all that are alive at the same time."""
     offsets: dict[str, Expr] = {}
-    for block in sorted(blocks, key=lambda each: (each.born, each.name)):
-        busy = [other for other in placed if other.meets(block)]
-        behind: Expr = Const(0)
-        for other in busy:
-            behind = _larger(behind, other.end)
-        options = (replace(block, offset=at) for at in dict.fromkeys((Const(0), *(other.end for other in placed))))
-        free = next((option for option in options if all(option.clear_of(other) for other in busy)), None)
-        chosen = free or replace(block, offset=behind)
-        offsets[block.name] = chosen.offset
-        placed.append(chosen)
+    for life in sorted(lives, key=lambda each: (each.born, each.name)):
+        busy = [other for other in placed if other.meets(life)]
+        starts = dict.fromkeys((Const(0), *(other.end for other in placed)))
+        options = ((start, total(start, life.size)) for start in starts)
+        free = (start for start, end in options if all(other.clear_of(start, end) for other in busy))
+        start = next(free, None) or largest(other.end for other in busy)
+        offsets[life.name] = start
+        placed.append(_Block(life, start, total(start, life.size)))
     return offsets
 
 

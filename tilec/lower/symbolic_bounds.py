@@ -281,9 +281,9 @@ def _simpler(a: Expr, b: Expr) -> Expr:
     few factors, few terms."""
     if isinstance(a, Const) and isinstance(b, Const):
         return a if a.value <= b.value else b
-    if isinstance(a, Const) or isinstance(b, Const):
-        number, other = (a, b) if isinstance(a, Const) else (b, a)
-        return number if number.value <= _WIDE else Call("minimum", (number, other))
+    for number, other in ((a, b), (b, a)):
+        if isinstance(number, Const):
+            return number if number.value <= _WIDE else Call("minimum", (number, other))
     return min(a, b, key=lambda e: (max(map(len, polynomial(e))), sum(1 for _ in walk(e))))
 
 

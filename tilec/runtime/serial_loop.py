@@ -32,6 +32,7 @@ class LoopRun:
         shapes = [np.shape(value) for value in given[:carried]] + [each.shape[1:] for each in self._sequences]
         self.operands = [aligned_array(shape, value.dtype) for shape, value in zip(shapes, given, strict=True)]
         self._stacks: list[NDArray[Any]] = []
+        self._last = _copies(given[:carried])
         _copy(self.operands[:carried], given[:carried])
         if self._steps:
             self._take()
@@ -55,19 +56,27 @@ class LoopRun:
             return False
         for stack, value in zip(self._stacks, computed[self._carried :], strict=True):
             stack[self._done] = value
-        _copy(self.operands[: self._carried], computed[: self._carried])
         self._done += 1
         if self._done == self._steps:
+            self._last = _copies(computed[: self._carried])
             return False
+        _copy(self.operands[: self._carried], computed[: self._carried])
         self._take()
         return True
 
     @property
     def results(self) -> list[Any]:
         """The last values of the carried tensors and the stacks, once there is no further step."""
-        return [*self.operands[: self._carried], *self._stacks]
+        return [*self._last, *self._stacks]
 
 
 def _copy(targets: Sequence[Any], values: Sequence[Any]) -> None:
     for target, value in zip(targets, values, strict=True):
         target[...] = value
+
+
+def _copies(values: Sequence[Any]) -> list[NDArray[Any]]:
+    """Aligned arrays of these contents."""
+    copies = [aligned_array(np.shape(value), value.dtype) for value in values]
+    _copy(copies, values)
+    return copies

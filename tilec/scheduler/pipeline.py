@@ -25,9 +25,11 @@ from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.align_iterators import align_iterators
 from tilec.scheduler.graph_passes.choose_layouts import choose_layouts
 from tilec.scheduler.graph_passes.compose import compose
+from tilec.scheduler.graph_passes.decode_weights import decode_weights
 from tilec.scheduler.graph_passes.fold_movement import fold_movement
 from tilec.scheduler.graph_passes.inline_scalars import inline_scalars
 from tilec.scheduler.graph_passes.rematerialize import rematerialize
+from tilec.scheduler.graph_passes.store_codes import store_codes
 from tilec.scheduler.memory_levels.hierarchical_search import PartitionLevels
 from tilec.scheduler.plan_candidates import ComparePlans, PlanStep
 from tilec.scheduler.refusals import RewrittenGraph
@@ -43,12 +45,14 @@ class GraphPass:
     rewrite  the rewrite; edges that it leaves, with the reason, are noted beside the graph
     without  what plans of the graph without it are called, which are compared as well: it does not pay on every device;
              empty: there are none
+    always   whether it runs though a recipe does not name it: nothing behind it works without
     """
 
     name: str
     rule: str
     rewrite: Callable[[RewrittenGraph], RewrittenGraph]
     without: str = ""
+    always: bool = False
 
     def run(self, draft: RewrittenGraph, _problem: FusionProblem) -> RewrittenGraph:
         """The rewritten graph, the same for all targets."""
@@ -71,6 +75,18 @@ GRAPH_PASSES: tuple[GraphPass | SpreadReductions, ...] = (
         "align_iterators",
         "an elementwise node behind a movement is computed over the points of the producer, in front of the movement",
         align_iterators,
+    ),
+    GraphPass(
+        "decode_weights",
+        "weights of few bits are decoded in the registers of the reductions that read them",
+        decode_weights,
+        without="weights decoded at compile time",
+    ),
+    GraphPass(
+        "store_codes",
+        "codes of few bits are stored in words or bytes, and shifted and masked out where they are read",
+        store_codes,
+        always=True,
     ),
     GraphPass(
         "choose_layouts",

@@ -26,6 +26,9 @@ def graph_passes(options: ScheduleOptions) -> tuple[GraphPass | SpreadReductions
     named = [name for name in options.passes or () if name in passes]
     if options.passes is None or (options.passes and not named):
         return tuple(each for each in passes.values() if not each.without or options.fusion != "none")
+    order = list(passes)
+    for name in (each.name for each in pipeline.GRAPH_PASSES if each.always and each.name not in named):
+        named.insert(sum(order.index(other) < order.index(name) for other in named), name)
     return tuple(passes[name] for name in named)
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
 
 from tilec.artifact import digest_object
+from tilec.ir.formats import parse_format
 from tilec.spec.located import Disagreement, Refused, Spec
 
 # A validator that runs before the model leaves JSON behind, and with it the leave to make a tuple of a list.
@@ -63,6 +64,16 @@ def _from_int(value: Any) -> Any:
 
 
 Size = Annotated[Dimension, BeforeValidator(_from_int, json_schema_input_type=int | Dimension)]
+
+
+def _format(text: str) -> str:
+    return text if text == KEEP else str(parse_format(text))
+
+
+KEEP = "keep"
+"""The format of weights that stay as they are."""
+
+WeightFormat = Annotated[str, AfterValidator(_format)]
 
 
 class ImportOptions(Spec):
@@ -134,16 +145,17 @@ class VerifyOptions(Spec):
 class CompileRecipe(Spec):
     """A compilation: `tilec compile model.onnx --recipe FILE`."""
 
-    refused: ClassVar[Mapping[str, Refused]] = {
-        "types": Refused("a tensor keeps the type that the model gives it", "Convert the model before it is imported.")
-    }
-
     kind: Literal["compile"] = Field(default="compile", description="of the recipe")
     device: str = Field(default="host", description="name or file of a device; host is this machine")
     shapes: dict[str, Size] = Field(default_factory=dict, description="symbolic size -> value or what is known")
     import_: ImportOptions = Field(default_factory=ImportOptions, alias="import", description="options of import")
     schedule: ScheduleOptions = Field(default_factory=ScheduleOptions, description="options of schedule")
     codegen: CodegenOptions = Field(default_factory=CodegenOptions, description="options of codegen")
+    types: dict[str, WeightFormat] = Field(
+        default_factory=dict,
+        description="pattern of names of float weights -> a format like i4[128]*f16 that import rounds them to, or "
+        "keep; the first pattern that matches counts",
+    )
     verify: VerifyOptions = Field(default_factory=VerifyOptions, description="options of verify")
     fallback: Literal["allow", "refuse"] | tuple[str, ...] = Field(
         default="allow", description="operators that may run on onnxruntime: all, none, or these"
@@ -159,6 +171,8 @@ class CompileRecipe(Spec):
         if not self.verify.sizes:
             left_out["verify"].add("sizes")
         everything = self.model_dump(mode="json", exclude=left_out)
+        if not self.types:
+            sections = tuple(name for name in sections if name != "types")
         return digest_object({name: everything[name] for name in sections})
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tilec.errors import UnsupportedError
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import Access, Call, Expr, Reduce, TensorExpr, operands, rebuild, walk
 from tilec.ir.numpy_scalars import ttype_of
@@ -20,7 +22,8 @@ from tilec.ir.weights import read_constant
 from tilec.lower.promote_halves import PROMOTED_TTYPE, promote_halves
 from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
-from tilec.verify.sensitivity import deviations, disturbed, explained, flipped
+from tilec.verify.rounding_bounds import enclosures, quantising
+from tilec.verify.sensitivity import Movement, deviations, disturbed, explained, flipped
 from tilec.verify.tolerance import carried, kernel_tolerances, kernel_variance
 from tilec.verify.undefined import CHOICE, with_undefined_elements
 
@@ -88,14 +91,55 @@ def compared(group: Group, plan: Plan, actual: Mapping[str, Array], values: Mapp
     first = [compare(t, actual[t], values[t], allowed[t], sources[t]) for t in group.outputs]
     if all(each.passed or flipped(actual[each.output], values[each.output]) for each in first):
         return [each if each.passed else replace(each, reason="") for each in first]
-    moved = deviations(
-        lambda generator: evaluated(group, plan, values, generator),
-        values,
-        group.outputs,
-        lambda moved: all(explained(actual[t], values[t], moved[t]).all() for t in group.outputs),
-    )
-    excused = {t: np.where(explained(actual[t], values[t], moved[t]), values[t], actual[t]) for t in group.outputs}
+    right = _enclosed(group, plan, actual, values)
+    if right is None:
+        right = _explained(group, plan, actual, values)
+    excused = {t: np.where(right[t], values[t], actual[t]) for t in group.outputs}
     return [compare(t, excused[t], values[t], allowed[t], sources[t]) for t in group.outputs]
+
+
+Elements = Mapping[str, NDArray[np.bool_]]
+"""Output -> which of its elements are right."""
+
+
+def _enclosed(group: Group, plan: Plan, actual: Mapping[str, Array], values: Mapping[str, Array]) -> Elements | None:
+    """The elements of a group with quantisers that the error bounds of its expressions allow; None of a
+    group without quantisers, or without bounds.
+
+    Where the bounds of many elements hold a step of a quantiser, a group of several layers say, the results as a whole
+    must not be farther off than the disturbed evaluations besides.
+    """
+    if not quantising(group.nodes, plan.tensors):
+        return None
+    produced = {node.name for node in group.nodes}
+    given = {name: array for name, array in values.items() if name not in produced}
+    try:
+        bounds = enclosures(group.nodes, {name: tensor.ttype for name, tensor in plan.tensors.items()}, given)
+    except UnsupportedError:
+        return None
+    right = {t: bounds[t].holds(actual[t]) for t in group.outputs}
+    if not any(bounds[node.name].vague for node in group.nodes):
+        return right
+    moved = _moved(group, plan, values, lambda now: all(now[t].covers(actual[t], values[t]) for t in group.outputs))
+    return {t: each if moved[t].covers(actual[t], values[t]) else np.zeros_like(each) for t, each in right.items()}
+
+
+def _explained(group: Group, plan: Plan, actual: Mapping[str, Array], values: Mapping[str, Array]) -> Elements:
+    """The elements that differ no more from `values` than disturbed evaluations do."""
+    moved = _moved(
+        group, plan, values, lambda now: all(explained(actual[t], values[t], now[t]).all() for t in group.outputs)
+    )
+    return {t: explained(actual[t], values[t], moved[t]) for t in group.outputs}
+
+
+def _moved(
+    group: Group, plan: Plan, values: Mapping[str, Array], enough: Callable[[Mapping[str, Movement]], bool]
+) -> dict[str, Movement]:
+    """How far the outputs of a group move when rounding moves everything."""
+    jumps = quantising(group.nodes, plan.tensors)
+    return deviations(
+        lambda generator: evaluated(group, plan, values, generator), values, group.outputs, enough, jumps=jumps
+    )
 
 
 def _largest(values: Array) -> float:

@@ -13,6 +13,7 @@ from tilec.ir.plan import Plan
 from tilec.ir.types import numpy_dtype
 from tilec.verify.input_choices import compared_values
 from tilec.verify.inputs import Array, Draw, draws, random_inputs, undrawable
+from tilec.verify.port_values import as_element
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ def unfeedable(plan: Plan, file: str | None) -> str | None:
 def feeds_of(plan: Plan, feeding: Feeding) -> dict[str, Array]:
     """One array for every input of the model. Raises UsageError for a file without them."""
     if isinstance(feeding, Draw):
-        return random_inputs(plan, feeding)
+        drawn = random_inputs(plan, feeding)
+        return {p.name: as_element(plan, p.tensor, drawn[p.name]) for p in plan.inputs}
     arrays = read_arrays(feeding.file)
     wanted = {port.name: plan.tensors.get(port.tensor) for port in plan.inputs}
     feeds: dict[str, Array] = {}

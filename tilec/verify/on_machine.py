@@ -24,6 +24,7 @@ from tilec.verify.execution_order import in_order
 from tilec.verify.groups import GroupCheck, check_group, compared, evaluated, origin_of
 from tilec.verify.inputs import Array, Draw, draws, random_tensors
 from tilec.verify.outcome import Checked, Outcome, group_summary, not_verified, outputs_report, run_record
+from tilec.verify.port_values import as_element, input_values
 from tilec.verify.program_files import damaged, read_programs
 from tilec.verify.references import NONE, expected_outputs
 from tilec.verify.sized_checks import NO_SIZES, with_sizes
@@ -183,7 +184,7 @@ def _whole(
         if options.tolerance is not None:
             allowed = dict.fromkeys(allowed, options.tolerance)
         feeds = case.feeds
-        arrays: dict[str, Any] = {port.tensor: feeds[port.name] for port in plan.inputs} | constants
+        arrays: dict[str, Any] = input_values(plan, feeds) | constants
         for done in in_order([step.segment for step in steps], plan.calls, fallbacks, arrays):
             step = steps[done]
             try:
@@ -200,7 +201,7 @@ def _whole(
                 groups[check.group] = max(this, groups.get(check.group, this), key=lambda each: each[0].severity)
             advance(number * len(steps) + done + 1, len(runs) * len(steps))
         tensors = {port.name: port.tensor for port in plan.outputs}
-        actual = {name: arrays[tensor] for name, tensor in tensors.items()}
+        actual = {name: as_element(plan, tensor, arrays[tensor]) for name, tensor in tensors.items()}
         outputs = [compare(name, actual[name], expected.outputs[number][name], allowed[name]) for name in allowed]
         if options.tolerance is None and not all(output.passed for output in outputs):
             checks = [check_group(step.group, case.plan, arrays, constants) for step in steps]

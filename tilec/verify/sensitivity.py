@@ -7,6 +7,7 @@ other side in some of the disturbed evaluations, so that flips are counted like 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,10 @@ on its own side in all of them with a probability of 1e-3."""
 
 FLIPPED = 0.01
 """Share of the elements of half precision that may be one unit in the last place off without a closer look."""
+
+MARGIN = 1.5
+"""Multiple of the root mean square and of the greatest distance of the disturbed evaluations that the distance of two
+right results may have: each of them has flips of its own."""
 
 MISSED = 0.02
 """Share of the moving elements that may be off by more than they moved: a flip that no evaluation happened to show."""
@@ -49,34 +54,73 @@ def disturbed(result: Array, precise: Array, off: float, reducer: str | None, ge
     return changed
 
 
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """Distances of disturbed evaluations from the values of a tensor: the greatest of each element, and the greatest
+    root mean square of all elements in one evaluation. `jumps` says whether something upstream is quantised."""
+
+    greatest: Floats
+    rms: float = 0.0
+    jumps: bool = False
+
+    @property
+    def most(self) -> float:
+        """The greatest distance of all."""
+        return float(self.greatest.max(initial=0.0))
+
+    def with_another(self, distances: Floats) -> Movement:
+        """The same with one more evaluation."""
+        rms = max(self.rms, root_mean_square(distances))
+        return Movement(np.maximum(self.greatest, distances), rms, self.jumps)
+
+    def covers(self, actual: Array, expected: Array) -> bool:
+        """Whether results behind quantisers differ as a whole, though not element by element, no more than the
+        evaluations: with many flips upstream, which elements move is chance, how far they move is not."""
+        if not self.jumps or not comparable(actual, expected):
+            return False
+        off = apart(actual, expected)
+        within = root_mean_square(off) <= MARGIN * self.rms
+        return within and float(off.max(initial=0.0)) <= MARGIN * self.most < np.inf
+
+
+def root_mean_square(distances: Floats) -> float:
+    """The root mean square of distances, 0 of none."""
+    return float(np.sqrt(np.mean(np.square(distances)))) if distances.size else 0.0
+
+
 def deviations(
     evaluate: Callable[[np.random.Generator], Mapping[str, Array]],
     values: Mapping[str, Array],
     names: Sequence[str],
-    enough: Callable[[Mapping[str, Floats]], bool],
+    enough: Callable[[Mapping[str, Movement]], bool],
     advance: Callable[[int, int], None] = lambda _done, _total: None,
-) -> dict[str, Floats]:
-    """Map from name to the largest distance of each element from `values` in the disturbed evaluations, of which there
-    are as many as it takes until the distances are `enough`."""
-    moved: dict[str, Floats] = {name: np.zeros(np.shape(values[name])) for name in names}
+    jumps: bool = False,
+) -> dict[str, Movement]:
+    """Map from name to the distances from `values` in the disturbed evaluations, of which there are as many as it takes
+    until the distances are `enough`. `jumps` says whether there are quantisers among what is evaluated."""
+    moved = {name: Movement(np.zeros(np.shape(values[name])), jumps=jumps) for name in names}
     for seed in range(EVALUATIONS):
         results = evaluate(np.random.default_rng(seed))
-        for name in names:
-            np.maximum(moved[name], apart(results[name], values[name]), out=moved[name])
+        moved = {name: each.with_another(apart(results[name], values[name])) for name, each in moved.items()}
         advance(seed + 1, EVALUATIONS)
         if enough(moved):
             break
     return moved
 
 
-def explained(actual: Array, expected: Array, moved: Floats, allowed: float = 0.0) -> NDArray[np.bool_]:
+def comparable(actual: Array, expected: Array) -> bool:
+    """Whether two results are numbers of one shape and type."""
+    return actual.shape == expected.shape and actual.dtype == expected.dtype and actual.dtype.kind in "fViub"
+
+
+def explained(actual: Array, expected: Array, moved: Movement, allowed: float = 0.0) -> NDArray[np.bool_]:
     """Which elements differ by no more than they `moved`, or than `allowed`; none when shapes or types differ."""
-    if actual.shape != expected.shape or actual.dtype != expected.dtype or actual.dtype.kind not in "fViub":
+    if not comparable(actual, expected):
         return np.zeros(np.shape(expected), bool)
     off = apart(actual, expected)
-    within: NDArray[np.bool_] = off <= np.maximum(moved, allowed)
+    within: NDArray[np.bool_] = off <= np.maximum(moved.greatest, allowed)
     missed = int(np.count_nonzero(~within))
-    if missed and missed <= MISSED * np.count_nonzero(moved) and off.max() <= moved.max():
+    if missed and missed <= MISSED * np.count_nonzero(moved.greatest) and off.max() <= moved.most:
         return np.ones_like(within)
     return within
 

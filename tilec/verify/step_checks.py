@@ -61,7 +61,7 @@ class StepChecks:
         read = [tensor for tensor in read_by(self._groups[group]) if tensor in self.places]
         self._operands = {}
         for tensor in read:
-            array = memory(self.places[tensor])
+            array = self._value(memory, tensor)
             producer, digest = self._stored.get(tensor, ("", 0))
             if self.special is None and self.stale is None and producer and _digest(array) != digest:
                 self.stale = Stale(group, origin_of(self._groups[group]), tensor, producer)
@@ -74,10 +74,15 @@ class StepChecks:
     def after(self, group: str, memory: Memory) -> None:
         """Note what the group stored, and check it."""
         this = self._groups[group]
-        stored = {tensor: memory(self.places[tensor]) for tensor in this.outputs}
+        stored = {tensor: self._value(memory, tensor) for tensor in this.outputs}
         self._stored |= {tensor: (group, _digest(array)) for tensor, array in stored.items()}
         if group in self.chosen:
             self.checks.append(check_group(this, self.plan, {**self._operands, **stored}, self.constants))
+
+    def _value(self, memory: Memory, tensor: str) -> Any:
+        """The value of a tensor where it lies, codes as bytes."""
+        value = memory(self.places[tensor])
+        return value.view(np.uint8) if tensor in self.plan.elements else value
 
 
 def write_special(array: Any, generator: np.random.Generator) -> None:

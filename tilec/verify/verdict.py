@@ -22,7 +22,7 @@ from tilec.verify.locate import Divergence, wrong_group
 from tilec.verify.references import PATIENCE
 from tilec.verify.remote import Remote
 from tilec.verify.runners import OnnxReference
-from tilec.verify.sensitivity import Floats, explained
+from tilec.verify.sensitivity import Movement, explained
 from tilec.verify.whole_plan import WholePlan
 
 Advance = Callable[[int, int], None]
@@ -98,7 +98,7 @@ def reconsidered(
     """
     failing = [each for each in outputs if not each.passed]
 
-    def judged(each: Comparison, moved: Mapping[str, Floats]) -> Comparison:
+    def judged(each: Comparison, moved: Mapping[str, Movement]) -> Comparison:
         name = each.output
         return each if each.passed else _judged(each, actual[name], expected[name], moved.get(name))
 
@@ -119,7 +119,7 @@ def _against_onnx(
     model: Path,
     feeds: Mapping[str, Array],
     actual: Mapping[str, Any],
-    moved: Mapping[str, Floats],
+    moved: Mapping[str, Movement],
 ) -> list[Comparison]:
     """The comparisons, those that fail compared with ONNX's reference evaluator where it has an answer."""
     try:
@@ -130,14 +130,16 @@ def _against_onnx(
         return list(outputs)
 
 
-def _judged(comparison: Comparison, actual: Any, expected: Any, moved: Floats | None) -> Comparison:
+def _judged(comparison: Comparison, actual: Any, expected: Any, moved: Movement | None) -> Comparison:
     """The comparison, passed when the distance is explained."""
     if moved is None or not isinstance(actual, np.ndarray) or not isinstance(expected, np.ndarray):
         return comparison
     scale = _largest(expected)
-    if not explained(actual, expected, moved, comparison.tolerance * scale).all():
+    if not explained(actual, expected, moved, comparison.tolerance * scale).all() and not moved.covers(
+        actual, expected
+    ):
         return comparison
-    return replace(comparison, reason="", moves=float(moved.max(initial=0.0)) / (scale or 1.0))
+    return replace(comparison, reason="", moves=moved.most / (scale or 1.0))
 
 
 def _against(
@@ -145,7 +147,7 @@ def _against(
     actual: Any,
     reference: Remote,
     feeds: Mapping[str, Array],
-    moved: Mapping[str, Floats],
+    moved: Mapping[str, Movement],
 ) -> Comparison:
     """The comparison with ONNX's reference evaluator, if that one is passed."""
     name = comparison.output

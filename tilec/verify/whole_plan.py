@@ -18,7 +18,9 @@ from tilec.runtime.serial_loop import LoopRun
 from tilec.verify.groups import Constants, evaluated
 from tilec.verify.inputs import Array
 from tilec.verify.nodes import nodes_of
-from tilec.verify.sensitivity import Floats, deviations
+from tilec.verify.port_values import as_element, input_values
+from tilec.verify.rounding_bounds import quantising
+from tilec.verify.sensitivity import Movement, deviations
 
 
 class WholePlan:
@@ -40,7 +42,7 @@ class WholePlan:
         these are computed."""
         ports = [port for port in self._plan.outputs if names is None or port.name in names]
         kept = {port.tensor for port in ports}
-        values = {port.tensor: feeds[port.name] for port in self._plan.inputs}
+        values = input_values(self._plan, feeds)
         needed = self._needed(kept)
         last = self._last_reads(needed)
         for step, produced in self._steps(values, disturbing, needed):
@@ -48,11 +50,11 @@ class WholePlan:
             for tensor in last.get(step, ()):
                 if tensor not in kept:
                     values.pop(tensor, None)
-        return {port.name: self._value(port.tensor, values) for port in ports}
+        return {port.name: as_element(self._plan, port.tensor, self._value(port.tensor, values)) for port in ports}
 
     def results(self, feeds: Mapping[str, Array]) -> Iterator[tuple[Group, dict[str, Array]]]:
         """Every group with its outputs, in execution order."""
-        values = {port.tensor: feeds[port.name] for port in self._plan.inputs}
+        values = input_values(self._plan, feeds)
         groups = {group.name: group for group in self._plan.groups}
         for step, produced in self._steps(values, None, [step for step, _, _ in self._order()]):
             values |= produced
@@ -63,14 +65,15 @@ class WholePlan:
         self,
         feeds: Mapping[str, Array],
         names: Collection[str],
-        enough: Callable[[Mapping[str, Floats]], bool],
+        enough: Callable[[Mapping[str, Movement]], bool],
         advance: Callable[[int, int], None] = lambda _done, _total: None,
-    ) -> dict[str, Floats]:
-        """How far each element of the floating-point or integer outputs among `names` moves when rounding moves
-        everything, evaluated until that is `enough`."""
+    ) -> dict[str, Movement]:
+        """How far the floating-point or integer outputs among `names` move when rounding moves everything, evaluated
+        until that is `enough`."""
         values = self.outputs(feeds, names=names)
         arrays = [name for name, value in values.items() if isinstance(value, np.ndarray) and value.dtype.kind != "O"]
-        return deviations(lambda drawn: self.outputs(feeds, drawn, arrays), values, arrays, enough, advance)
+        jumps = bool(self._calls) or quantising(nodes_of(self._plan), self._plan.tensors)
+        return deviations(lambda drawn: self.outputs(feeds, drawn, arrays), values, arrays, enough, advance, jumps)
 
     def _needed(self, tensors: Collection[str]) -> frozenset[str]:
         """The groups and calls on which these tensors depend."""

@@ -13,7 +13,7 @@ from tilec.ir.canonical import content
 from tilec.ir.evaluate import factors
 from tilec.ir.expr import accesses, constant_value, operands, rename_tensors
 from tilec.ir.graph import Graph, Node, Tensor
-from tilec.ir.types import TTYPES, element_count
+from tilec.ir.types import TTYPES, tensor_bytes
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,15 @@ def require_bound(graph: Graph) -> None:
 
 
 def bits_of(tensor: Tensor) -> int:
-    """Bits of an element, metadata of blocks included, rounded down."""
-    ttype = TTYPES[tensor.ttype]
-    return ttype.bits + ttype.block_bits // ttype.block
+    """Bits of an element."""
+    return TTYPES[tensor.ttype].bits
 
 
 def bytes_of(tensor: Tensor) -> int:
     """Bytes of a tensor with constant sizes."""
-    elements = constant_value(element_count(tensor.shape))
-    assert elements is not None
-    return -(-elements * bits_of(tensor) // 8)
+    size = constant_value(tensor_bytes(tensor.ttype, tensor.shape))
+    assert size is not None
+    return size
 
 
 def node_einsum(node: Node, tensors: Mapping[str, Tensor]) -> Einsum | None:

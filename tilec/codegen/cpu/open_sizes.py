@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.kernel_ir import Dim, Tile
-from tilec.ir.algebra import Ranges, bounds_of, simplify, simplify_scalar
+from tilec.ir.algebra import Ranges, bounds_of, shared_ranges, simplify, simplify_scalar
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, as_expr, constant_value, substitute, variables, walk
 from tilec.ir.sizes import ANY_SIZE, SymbolRange, algebra_ranges, pivot_sizes
 
@@ -30,7 +30,7 @@ class OpenSizes:
     @property
     def known(self) -> Ranges:
         """The ranges as the algebra takes them."""
-        return algebra_ranges(self.ranges, self.ranges) if self.ranges else {}
+        return shared_ranges(algebra_ranges(self.ranges, self.ranges)) if self.ranges else {}
 
     def depends(self, expr: Expr) -> bool:
         """Whether an expression mentions one of the symbols."""
@@ -44,7 +44,7 @@ class OpenSizes:
         """Whether an extent is certainly 0 or less, also because sizes are multiples of their divisors."""
         units = {n: Binary("*", Var(n), Const(r.divisor)) for n, r in self.ranges.items() if r.divisor > 1}
         low = simplify(substitute(extent, units)) if units else extent
-        high = bounds_of(low, algebra_ranges(self.ranges, {}))[1]
+        high = bounds_of(low, shared_ranges(algebra_ranges(self.ranges, {})))[1]
         return high is not None and high <= 0
 
     def at_pivot(self, expr: Expr) -> Expr:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilec.ir.algebra import KnownRanges, Ranges, bounds_of, linear_form, simplify, simplify_scalar
+from tilec.ir.algebra import KnownRanges, Ranges, bounds_of, linear_form, shared_ranges, simplify, simplify_scalar
 from tilec.ir.expr import Binary, Call, Const, Expr, walk
 
 
 def extend_ranges(ranges: Ranges, more: Mapping[str, tuple[Expr, Expr]]) -> KnownRanges:
     """Ranges of more variables."""
-    return KnownRanges({**ranges, **more})
+    return shared_ranges({**ranges, **more})
 
 
 def simplify_in_ranges(expr: Expr, ranges: Ranges) -> Expr:

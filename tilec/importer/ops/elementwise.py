@@ -7,11 +7,12 @@ from functools import reduce
 
 from tilec.importer.operator import Op
 from tilec.importer.ops.centering import less_mean
+from tilec.importer.ops.quantized import saturated
 from tilec.importer.registry import operator
 from tilec.importer.sums import summed
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
-from tilec.ir.types import TTYPES
+from tilec.ir.types import TTYPES, is_float
 
 UNARY = {
     "Abs": "abs(x)",
@@ -202,7 +203,21 @@ def _clip(op: Op) -> Value:
 def _cast(op: Op) -> Value:
     x = op.value(0)
     ttype = op.value(1).ttype if op.kind == "CastLike" else _wanted(op)
-    return x if ttype == x.ttype else op.map(f"{ttype}(x)", x=x)
+    if ttype == x.ttype:
+        return x
+    if not TTYPES[ttype].coded or not is_float(ttype):
+        return op.map(f"{ttype}(x)", ttype, x=x)
+    return op.map(f"{ttype}({_limited(op, ttype)})", ttype, x=x)
+
+
+def _limited(op: Op, ttype: str) -> str:
+    """The number that is rounded to a coded type: within its range where it saturates; to a power of two upwards,
+    downwards or to the nearest one."""
+    if ttype == "e8m0":
+        bits = {"up": "bits_u32(f32(x)) + 8388607", "down": "bits_u32(f32(x))"}.get(op.text("round_mode", "up"))
+        rounded = "f32(x)" if bits is None else f"bits_f32(bitand({bits}, 4286578688))"
+        return rounded if not op.integer("saturate", 1) else f"minimum({rounded}, {TTYPES[ttype].maximum!r})"
+    return saturated("f32(x)", ttype) if op.integer("saturate", 1) else "f32(x)"
 
 
 @operator("BitCast")

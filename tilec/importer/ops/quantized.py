@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
@@ -31,14 +33,26 @@ def widened(value: Value | None, index: Sequence[Expr], ttype: str) -> Expr:
 
 def is_zero(zero: Value | None) -> bool:
     """Whether zero points are absent or known to be all 0."""
-    return zero is None or zero.literal == Const(0) or (zero.array is not None and not zero.array.any())
+    return (
+        zero is None or zero.literal == Const(0) or (zero.array is not None and not zero.array.astype(np.float32).any())
+    )
+
+
+def saturated(number: str, ttype: str) -> str:
+    """Text of a number within the range of a coded type; NaN stays NaN."""
+    t = TTYPES[ttype]
+    if t.kind == "float":
+        least, most = -t.maximum, t.maximum
+    else:
+        least, most = (-float(1 << (t.bits - 1)), 0.0)[t.kind == "uint"], float((1 << (t.bits - (t.kind == "int"))) - 1)
+    return f"maximum(minimum({number}, {most!r}), {least!r})"
 
 
 def requantized(real: Expr, zero: Expr, ttype: str) -> Expr:
     """A real number in units of the scale: rounded half to even, shifted by the zero point, saturated."""
-    if zero == Const(0.0):
-        return formula(f"{ttype}(round(x))", x=real)
-    return formula(f"{ttype}(round(x) + zero)", x=real, zero=zero)
+    number = "round(x)" if zero == Const(0.0) else "round(x) + zero"
+    within = saturated(number, ttype) if TTYPES[ttype].coded else number  # casts to plain integers saturate
+    return formula(f"{ttype}({within})", x=real, zero=zero)
 
 
 def element_type(op: Op, attribute: str, default: str) -> str:
@@ -78,8 +92,8 @@ def _quantize(op: Op) -> Value:
     """`saturate(round(x / scale) + zero)`, with the quotient in the type `precision` (single if absent)."""
     x, scale, zero = op.value(0), op.value(1), op.optional(2)
     ttype = zero.ttype if zero is not None else element_type(op, "output_dtype", "u8")
-    if is_float(ttype):
-        raise op.invalid(f"quantisation to {ttype}", "The result must be of an integer type.")
+    if is_float(ttype) and not TTYPES[ttype].coded:
+        raise op.invalid(f"quantisation to {ttype}", "The result must be of an integer type or a float of few bits.")
     precision = element_type(op, "precision", "f32")
     axes = op.axes_of(x.shape)
     place = [a.var for a in axes]
@@ -89,6 +103,11 @@ def _quantize(op: Op) -> Value:
     )
     if precision != "f32":
         quotient = cast(cast(quotient, precision), "f32")
+    if is_float(ttype):
+        if not is_zero(zero):
+            raise op.invalid(f"a zero point of type {ttype} that is not 0")
+        text = saturated("x", ttype) if op.integer("saturate", 1) else "x"
+        return op.emit(axes, formula(f"{ttype}({text})", x=quotient), ttype)
     return op.emit(axes, requantized(_least_for_nan(quotient, ttype), _of(op, zero, x, place, "f32"), ttype), ttype)
 
 
@@ -103,13 +122,18 @@ def _least_for_nan(real: Expr, ttype: str) -> Expr:
 def _dequantize(op: Op) -> Value:
     """`(x - zero) * scale`: the difference of integers is exact, the product in single precision."""
     x, scale, zero = op.value(0), op.value(1), op.optional(2)
-    if is_float(x.ttype):
-        raise op.invalid(f"an input of type {x.ttype}", "It must be of an integer type.")
+    if is_float(x.ttype) and not TTYPES[x.ttype].coded:
+        raise op.invalid(f"an input of type {x.ttype}", "It must be of an integer type or a float of few bits.")
     ttype = element_type(op, "output_dtype", scale.ttype)
     if not is_float(ttype):
         raise op.invalid(f"dequantisation to {ttype}", "The result must be of a floating-point type.")
     axes = op.axes_of(x.shape)
     place = [a.var for a in axes]
+    if is_float(x.ttype):
+        if not is_zero(zero):
+            raise op.invalid(f"a zero point of type {x.ttype} that is not 0")
+        body = formula("x * s", x=cast(x.access(place), "f32"), s=_of(op, scale, x, place, "f32"))
+        return op.emit(axes, body if ttype == "f32" else cast(body, ttype), ttype)
     number: Expr = x.access(place) if x.ttype == "i32" else cast(x.access(place), "i32")
     if not is_zero(zero):
         number = formula("x - zero", x=number, zero=_of(op, zero, x, place, "i32"))

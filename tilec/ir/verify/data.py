@@ -12,7 +12,7 @@ from tilec.ir.expr import COMPARISONS, Binary, Expr, constant_value, variables
 from tilec.ir.graph import Constant, IndexRange, Inline, Port, Tensor, WeightRef
 from tilec.ir.sizes import Constraint, SymbolRange, SymbolValue
 from tilec.ir.text import text_of
-from tilec.ir.types import TTYPES, numpy_dtype
+from tilec.ir.types import TTYPES, is_ttype, numpy_dtype, tensor_bytes
 from tilec.ir.verify.structure import is_integer
 
 MAX_SIZE = 1 << 40
@@ -41,7 +41,7 @@ def tensor_problems(tensors: Mapping[str, Tensor], symbols: Iterable[str]) -> li
     """Problems of tensors: unknown types, invalid extents, sizes beyond any memory."""
     problems = []
     for name, tensor in tensors.items():
-        if tensor.ttype not in TTYPES:
+        if not is_ttype(tensor.ttype):
             problems.append(f"{name} has the unknown tType {tensor.ttype}")
             continue
         wrong = shape_problems(name, tensor.shape, symbols)
@@ -65,11 +65,15 @@ def constant_problems(
             continue
         count = prod(size for size in sizes if size is not None)
         match constant:
+            case Inline(values) if TTYPES[tensor.ttype].coded:
+                problems.append(
+                    f"constant {name} of {tensor.ttype} has {len(values)} values in the graph, not in a file"
+                )
             case Inline(values):
                 if len(values) != count or not _represents(values, tensor.ttype):
                     problems.append(f"constant {name} has {len(values)} values, not {count} of {tensor.ttype}")
             case WeightRef(file, _, size):
-                if size * 8 != count * TTYPES[tensor.ttype].bits:
+                if size != constant_value(tensor_bytes(tensor.ttype, tensor.shape)):
                     problems.append(f"constant {name} takes {size} bytes, its tensor has {count} of {tensor.ttype}")
                 if file not in files:
                     problems.append(f"constant {name} lies in {file}, which is none of the files")

@@ -205,8 +205,7 @@ def _access(each: ContiguousAccess, every: Transfers, rank: int, split: _Split) 
         a.variable for a in each.around if a.rank is not None and rank < a.rank <= every.rank[each.held.level]
     }
     spans = [*(span for span, _ in each.inner), *each.outer]
-    ttype = TTYPES[each.below.ttype]
-    bits = ttype.bits + ttype.block_bits / max(1, ttype.block)
+    bits = TTYPES[each.below.ttype].bits
     whole = prod(int(every.positions.table(size).values) for size in each.below.shape)
     return _Access(
         each.below.tensor,

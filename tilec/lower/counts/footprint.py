@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from tilec.ir.address_spaces import Place, places
 from tilec.ir.algebra import simplify
 from tilec.ir.concurrency import iterations_per_unit
-from tilec.ir.expr import Binary, Call, Const, Expr
+from tilec.ir.expr import Binary, Const, Expr
 from tilec.ir.lifetimes import lifetimes, statements
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Allocate, Buffer, Loop, Program, Statement
 from tilec.ir.types import tensor_bytes
+from tilec.ir.upper_envelope import largest, total
 
 Takes = Callable[[Buffer], tuple[str, Expr] | None]
 """Buffer -> (level or pool, bytes of it that the buffer occupies), None if it occupies none."""
@@ -63,10 +64,10 @@ def _places(body: tuple[Statement, ...], levels: Sequence[PlanLevel], often: Map
 
 def _ends(placed: Iterable[Place]) -> dict[str, Expr]:
     """Level or pool -> end of the highest place."""
-    ends: dict[str, Expr] = {}
+    ends: dict[str, list[Expr]] = {}
     for place in placed:
-        ends[place.space.name] = simplify(Call("maximum", (ends.get(place.space.name, Const(0)), place.end)))
-    return ends
+        ends.setdefault(place.space.name, []).append(place.end)
+    return {name: largest(each) for name, each in ends.items()}
 
 
 def _bytes(buffer: Buffer, often: Mapping[str, Expr]) -> Expr:
@@ -80,18 +81,18 @@ def _most(body: tuple[Statement, ...], takes: Takes) -> dict[str, Expr]:
     sizes = {name: what for name, what in taken.items() if what is not None}
     life = lifetimes(body)
     live: dict[str, Expr] = {}
-    most: dict[str, Expr] = {}
+    most: dict[str, dict[Expr, None]] = {}
     for statement, born, dying in zip(body, life.born, life.dying, strict=True):
         for name in filter(sizes.__contains__, born):
             live[sizes[name][0]] = _plus(live, *sizes[name])
         inner = _most(statement.body, takes) if isinstance(statement, Loop) else {}
         for key in live.keys() | inner.keys():
-            now = _plus(live, key, inner.get(key, Const(0)))
-            most[key] = simplify(Call("maximum", (most.get(key, Const(0)), now)))
+            now = total(live.get(key, Const(0)), inner.get(key, Const(0)))
+            most.setdefault(key, {})[now] = None
         for name in filter(sizes.__contains__, dying):
             key, size = sizes[name]
             live[key] = simplify(Binary("-", live[key], size))
-    return most
+    return {key: largest(sums) for key, sums in most.items()}
 
 
 def _plus(live: Mapping[str, Expr], key: str, size: Expr) -> Expr:

@@ -13,6 +13,7 @@ from tilec.pipeline.steps.sources import sized, sizes_to_bind
 
 if TYPE_CHECKING:
     from tilec.importer import Imported
+    from tilec.ir.formats import Format
     from tilec.ir.graph import Graph
 
 
@@ -22,7 +23,7 @@ def graph_inputs(job: Job, source: StageInput) -> dict[str, str]:
         from tilec.importer.loader import load_model
 
         load_model(source.path)  # says best what is wrong
-    return {"model": digest_file(source.path), "recipe": job.recipe.digest("import", "fallback", "shapes")}
+    return {"model": digest_file(source.path), "recipe": job.recipe.digest("import", "fallback", "shapes", "types")}
 
 
 def import_graph(job: Job, source: StageInput, _target: Path, _advance: Advance) -> StageOutput:
@@ -45,24 +46,32 @@ def _imported(job: Job, path: Path) -> "Imported":
     otherwise, and where these sizes are none that the symbolic model takes (a size of 1 that is repeated)."""
     from tilec.importer import UnsupportedModelError, import_model
 
-    fallback = job.recipe.fallback
+    fallback, types = job.recipe.fallback, formats_of(job)
     try:
-        imported = import_model(path, fallback=fallback)
+        imported = import_model(path, fallback=fallback, types=types)
     except UnsupportedModelError:
         if not job.shapes:
             raise
-        return import_model(path, sizes=job.shapes, fallback=fallback)
+        return import_model(path, sizes=job.shapes, fallback=fallback, types=types)
     graph = imported.graph
     sizes = sizes_to_bind(job, (*graph.symbols, *graph.symbol_values))
     if sizes and graph.calls:
-        return import_model(path, sizes=sizes, fallback=fallback)
+        return import_model(path, sizes=sizes, fallback=fallback, types=types)
     refusal = _refusal(graph, sizes)
     if refusal is None:
         return imported
     try:
-        return import_model(path, sizes=sizes, fallback=fallback)
+        return import_model(path, sizes=sizes, fallback=fallback, types=types)
     except TilecError:
         raise refusal from None
+
+
+def formats_of(job: Job) -> "dict[str, Format | None]":
+    """The formats of the recipe by pattern, None for weights that keep their type."""
+    from tilec.ir.formats import parse_format
+    from tilec.spec.recipe import KEEP
+
+    return {pattern: None if text == KEEP else parse_format(text) for pattern, text in job.recipe.types.items()}
 
 
 def _refusal(graph: "Graph", sizes: Mapping[str, int]) -> UsageError | None:

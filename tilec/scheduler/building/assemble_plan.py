@@ -56,4 +56,6 @@ def assemble_plan(
         ranges=graph.ranges,
         symbol_ranges=graph.symbol_ranges,
         constraints=graph.constraints,
+        elements=graph.elements,
+        retyped=graph.retyped,
     )

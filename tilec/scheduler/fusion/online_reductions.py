@@ -15,6 +15,7 @@ from typing import ClassVar
 from tilec.ir.expr import operands
 from tilec.ir.graph import Node
 from tilec.ir.plan import Refusal
+from tilec.ir.types import element_bytes
 from tilec.scheduler.analysis.window_propagation import extent_of
 from tilec.scheduler.building.group_builder import GroupBuilder
 from tilec.scheduler.fusion.group_order import execution_order_of, needs_of
@@ -26,7 +27,6 @@ from tilec.scheduler.online.shared_reductions import SharedReductions, find_shar
 from tilec.scheduler.refusals import edge_name
 from tilec.scheduler.search_cache import Part
 from tilec.scheduler.state import GroupSet, Members, SearchState, SearchStep
-from tilec.scheduler.tiling.tile_footprints import element_bytes
 from tilec.scheduler.trace import Trace
 
 

@@ -11,13 +11,13 @@ from tilec.ir.expr import Const, Expr, TensorExpr, Var, accesses, operands, rena
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.reads import reads
+from tilec.ir.types import element_bytes
 from tilec.lower.padding import fill_of, unguarded
 from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.scheduler.analysis.access import is_data_dependent
 from tilec.scheduler.analysis.promote_halves import wide_inside
 from tilec.scheduler.building.plan_costs import flops
 from tilec.scheduler.target_model import TargetModel
-from tilec.scheduler.tiling.tile_footprints import element_bytes
 from tilec.scheduler.tiling.tiling_problem import Objective
 
 Parts = Sequence[Sequence[Node]]

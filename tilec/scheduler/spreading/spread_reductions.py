@@ -42,6 +42,7 @@ class SpreadReductions(ListedStep):
         "is predicted to take less than {gain:g} of it"
     )
     without: ClassVar[str] = "reductions whole"
+    always: ClassVar[bool] = False
 
     gain: float = 0.9
     """A split is made where the chain that comes of it is predicted to take less than this fraction: fusion may make up

@@ -9,6 +9,7 @@ from math import prod
 from tilec.ir.expr import Expr, TensorExpr, accesses, variables
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
+from tilec.ir.types import element_bytes
 from tilec.ir.vector_pieces import vector_count
 from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.scheduler.analysis.access import smoothness
@@ -18,7 +19,7 @@ from tilec.scheduler.graph_passes.rematerialize import operations
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.common_iterators import common_iterators
 from tilec.scheduler.tiling.register_blocking import moving, register_blocking
-from tilec.scheduler.tiling.tile_footprints import element_bytes, shapes_of
+from tilec.scheduler.tiling.tile_footprints import shapes_of
 from tilec.spec.machine_costs import MachineCosts
 
 

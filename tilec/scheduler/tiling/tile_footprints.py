@@ -13,7 +13,6 @@ from tilec.ir.graph import Graph, Node
 from tilec.ir.group_windows import Flags, GroupWindows, align, is_partition
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import propagate
-from tilec.ir.types import TTYPES
 from tilec.scheduler.analysis.window_propagation import (
     Box,
     CandidateEnds,
@@ -34,11 +33,6 @@ from tilec.scheduler.analysis.window_propagation import (
     width,
 )
 from tilec.scheduler.tiling.further_sinks import sinks_of, twins
-
-
-def element_bytes(ttype: str) -> int:
-    """Bytes of one element, at least 1."""
-    return max(1, TTYPES[ttype].bits // 8)
 
 
 def shapes_of(exprs: Iterable[TensorExpr], graph: Graph) -> dict[str, tuple[Expr, ...]]:

@@ -12,6 +12,7 @@ from tilec.ir.algebra import linear_form
 from tilec.ir.expr import Access, Call, Expr, TensorExpr, Var, accesses, children, constant_value, rebuild, variables
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
+from tilec.ir.types import element_bytes
 from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.lower.shared_loops import BEFORE, earlier
 from tilec.scheduler.analysis.promote_halves import wide_inside
@@ -22,7 +23,7 @@ from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.common_iterators import CommonIterators, common_iterators
 from tilec.scheduler.tiling.further_sinks import FurtherSinks, further_sinks
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.tile_footprints import Movers, element_bytes, movers, shapes_of
+from tilec.scheduler.tiling.tile_footprints import Movers, movers, shapes_of
 
 Objective = Literal["time", "traffic", "footprint"]
 

@@ -9,8 +9,9 @@ from tilec.importer.ops.movement import transposed
 from tilec.importer.registry import CONTRIB, operator
 from tilec.importer.shapes import size_of
 from tilec.importer.value import Value
+from tilec.importer.weights import Stored
 from tilec.ir.expr import Const, Expr
-from tilec.ir.types import is_float
+from tilec.ir.types import TTYPES, is_float
 
 WIDTHS = (2, 4, 8)
 """Widths of an element in bits that divide a byte."""
@@ -45,22 +46,31 @@ def _weight(op: Op) -> Value:
     axes = op.builder.iterators("nk", (Const(rows), Const(inner)))
     n, k = (a.var for a in axes)
     of_block = formula("k // b", k=k, b=block)
-    element = _bits(packed, n, k, blocks * block, bits)
+    element = _element(op, packed, (rows, blocks * block), (n, k), bits)
     scale = _flat(scales, formula("n * e + b", n=n, b=of_block, e=blocks))
     body: Expr
     if zeros is not None and is_float(zeros.ttype):
         zero = _flat(zeros, formula("n * e + b", n=n, b=of_block, e=blocks))
         body = formula("(f32(q) - z) * s", q=element, z=_single(zeros, zero), s=_single(scales, scale))
     else:
-        per_byte = 8 // bits
-        padded = -(-blocks // per_byte) * per_byte
-        zero = Const(1 << (bits - 1)) if zeros is None else _bits(zeros, n, of_block, padded, bits)
+        zero = Const(1 << (bits - 1)) if zeros is None else _element(op, zeros, (rows, blocks), (n, of_block), bits)
         body = formula("f32(q - z) * s", q=element, z=zero, s=_single(scales, scale))
     return op.emit(axes, body, "f32", part="weight")
 
 
 def _single(value: Value, element: Expr) -> Expr:
     return element if value.ttype == "f32" else formula("f32(x)", x=element)
+
+
+def _element(op: Op, packed: Value, shape: tuple[int, int], place: tuple[Expr, Expr], bits: int) -> Expr:
+    """An element of a matrix whose rows are packed into whole bytes; a constant becomes one of codes."""
+    ttype, per_byte = f"u{bits}", 8 // bits
+    width = -(-shape[1] // per_byte)
+    stored = op.builder.stored(packed.name)
+    if stored is None or not TTYPES[ttype].coded:
+        return _bits(packed, *place, width * per_byte, bits)
+    codes = Stored(stored.array.reshape(shape[0], width), ttype, stored.ref, shape)
+    return formula("i32(q)", q=op.builder.constant(f"{packed.name}_codes", codes).access(place))
 
 
 def _bits(packed: Value, row: Expr, column: Expr, columns: int, bits: int) -> Expr:

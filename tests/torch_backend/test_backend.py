@@ -1,0 +1,188 @@
+"""The backend around the compiler: options, parameters that change, operators that stay in PyTorch, refusals."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="pip install tilec[torch]")
+
+from torch import nn  # noqa: E402
+from torch._dynamo.exc import BackendCompilerFailed  # noqa: E402
+
+from tilec.torch_backend import compile_graph, compiled_graph  # noqa: E402
+from tilec.torch_backend.options import Options, chosen_options  # noqa: E402
+from tilec.torch_backend.translation import OPERATORS, UntranslatableError, translate  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """A module, compiled."""
+
+    def make(module, **more):
+        options = {"cache": str(tmp_path), **more.pop("options", {})}
+        return torch.compile(module, backend="tilec", options=options, **more)
+
+    return make
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """Compilations, as they begin."""
+    seen, begin = [], compiled_graph.CompiledGraph._begin
+
+    def counted(self, constants):
+        seen.append(sorted(constants))
+        begin(self, constants)
+
+    monkeypatch.setattr(compiled_graph.CompiledGraph, "_begin", counted)
+    return seen
+
+
+def near(ours, theirs):
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.feature("B18")
+def test_one_compilation_for_twenty_sizes(compiled, begun):
+    module = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4)).eval()
+    run = compiled(module, dynamic=True, fullgraph=True)
+    with torch.inference_mode():
+        for n in range(2, 22):
+            x = torch.randn(n, n + 30, 8)
+            near(run(x), module(x))
+    assert len(begun) == 1
+
+
+def test_sizes_are_results(compiled):
+    class Shapes(nn.Module):
+        def forward(self, x):
+            return x.reshape(-1), x.shape[0] * 2 + x.shape[1]
+
+    run = compiled(Shapes(), dynamic=True, fullgraph=True)
+    with torch.no_grad():
+        for shape in ((3, 5), (7, 2)):
+            flat, number = run(torch.ones(shape))
+            assert (flat.shape, number) == ((shape[0] * shape[1],), shape[0] * 2 + shape[1])
+
+
+def test_parameters_are_constants_until_they_change(compiled, begun):
+    module = nn.Linear(3, 2).eval()
+    run, x = compiled(module), torch.randn(4, 3)
+    with torch.no_grad():
+        near(run(x), module(x))
+        near(run(x), module(x))
+        assert begun == [[0, 1]]
+        module.weight.mul_(2)
+        near(run(x), module(x))
+        near(run(x), module(x))
+    assert begun == [[0, 1], [0, 1]]
+
+
+def test_buffers_that_a_module_writes_are_arguments(compiled, begun):
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(2))
+
+        def forward(self, x):
+            self.count += x.sum()
+            return x * self.count[0]
+
+    module, run = Counter(), None
+    run = compiled(module)
+    with torch.no_grad():
+        for expected in (6.0, 12.0, 18.0):
+            assert torch.equal(run(torch.ones(6)), torch.full((6,), expected))
+    assert torch.equal(module.count, torch.full((2,), 18.0))
+    assert begun == [[]]
+
+
+def test_memory_is_shared_and_strides_are_heeded(compiled):
+    run = compiled(nn.ReLU())
+    with torch.no_grad():
+        x = torch.randn(6, 8).t()[::2]
+        near(run(x), torch.relu(x))
+        half = torch.randn(4, 4).to(torch.bfloat16)
+        assert run(half).dtype == torch.bfloat16
+        near(run(half), torch.relu(half))
+
+
+def test_operators_without_translation_stay_in_pytorch(compiled):
+    class Mixed(nn.Module):
+        def forward(self, x):
+            y = torch.erfinv(torch.tanh(x * 0.5 + 0.1))
+            return torch.exp(-y) + y.abs()
+
+    assert torch.ops.aten.erfinv.default not in OPERATORS
+    run, x = compiled(Mixed(), fullgraph=True), torch.randn(5, 3)
+    with torch.no_grad(), pytest.warns(UserWarning, match=r"PyTorch keeps .*: aten\.erfinv\.default$"):
+        near(run(x), Mixed()(x))
+
+
+def test_pytorch_serves_while_the_compiler_works(compiled, monkeypatch):
+    from concurrent.futures import Future
+
+    waiting = []
+
+    class Workers:
+        def submit(self, function, *args):
+            future = Future()
+            waiting.append((future, function, args))
+            return future
+
+    monkeypatch.setattr(compiled_graph, "_WORKERS", Workers())
+    run, x = compiled(nn.Softmax(-1), options={"while_compiling": "eager"}), torch.randn(3, 5)
+    with torch.no_grad():
+        near(run(x), torch.softmax(x, -1))
+        ((future, function, args),) = waiting
+        session = function(*args)
+        calls = []
+        monkeypatch.setattr(type(session), "run", lambda *given: calls.append(given) or [x.numpy()])
+        future.set_result(session)
+        assert torch.equal(run(x), x)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "said"),
+    [
+        ("max-autotune", None, "mode is 'max-autotune', backend tilec has one mode"),
+        (None, {"devise": "host"}, "backend tilec has no option 'devise'\n  Did you mean 'device'?"),
+        (None, {"while_compiling": "never"}, 'while_compiling is \'never\', it is "wait" or "eager"'),
+    ],
+)
+def test_options_that_there_are_not(mode, options, said):
+    from tilec.errors import UsageError
+
+    with pytest.raises(UsageError) as caught:
+        chosen_options(mode, options)
+    assert str(caught.value).startswith(said)
+
+
+def test_gradients_are_refused(compiled):
+    run = compiled(nn.Linear(3, 2))
+    with pytest.raises(BackendCompilerFailed, match=r"inference only(.|\n)*torch.inference_mode"):
+        run(torch.randn(4, 3))
+
+
+def test_it_is_registered():
+    assert "tilec" in torch._dynamo.list_backends(exclude_tags=())
+    assert torch._dynamo.lookup_backend("tilec") is compile_graph
+
+
+def test_a_size_that_no_input_has_is_refused():
+    from torch import fx
+
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    x.meta["val"] = torch.empty(2)
+    n = graph.placeholder("n")
+    n.meta["val"] = 1.5
+    graph.output((x,))
+    with pytest.raises(UntranslatableError, match=r"n \(1.5\) is no extent of an input"):
+        translate(fx.GraphModule({}, graph), {}, "g")
+    assert Options().device == "host"

@@ -1,0 +1,25 @@
+"""Tensors of PyTorch as NumPy arrays over the same memory, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+
+def array_of(tensor: torch.Tensor) -> NDArray[Any]:
+    """A view of a tensor's memory; numbers that are stored conjugated or negated are computed first."""
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    if plain.dtype == torch.bfloat16:
+        return np.asarray(plain.view(torch.int16).numpy()).view(ml_dtypes.bfloat16)
+    return np.asarray(plain.numpy())
+
+
+def tensor_of(array: NDArray[Any]) -> torch.Tensor:
+    """A tensor over an array's memory."""
+    if array.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

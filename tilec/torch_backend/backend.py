@@ -1,0 +1,114 @@
+"""The backend of `torch.compile`: graphs of PyTorch become models that tilec compiles (A02, B18).
+
+AOTAutograd makes a graph functional and of core ATen operators; its symbols become sizes of one model. Parameters and
+buffers are constants of the model. What has no translation stays in PyTorch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._decomp import core_aten_decompositions
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch._aot_autograd.descriptors import PlainAOTInput
+from torch.utils._python_dispatch import _disable_current_modes
+
+from tilec.errors import UnavailableError, UsageError
+from tilec.torch_backend import operators
+from tilec.torch_backend.compiled_graph import CompiledGraph
+from tilec.torch_backend.options import Options, chosen_options
+from tilec.torch_backend.partition import parts_compiled
+from tilec.torch_backend.translation import UntranslatableError, can_translate
+
+assert operators.__all__  # translations are registered when they are imported
+
+KEPT = (torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default,)
+"""Operators that are translated whole, for they say more than what they decompose into."""
+
+
+def compile_graph(
+    module: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[..., Any]:
+    """Compile one graph of Dynamo; `torch.compile(model, backend="tilec")` calls it.
+
+    Raises UsageError for options that there are not and for graphs that gradients flow through, UnavailableError for
+    tensors of other devices than the CPU.
+    """
+    chosen = chosen_options(mode, options)
+    for value in example_inputs:
+        if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+            raise UnavailableError(f"backend tilec has a tensor on {value.device}", hint="Move the model to the CPU.")
+    statics = {
+        position: value
+        for position, value in enumerate(example_inputs)
+        if isinstance(value, torch.Tensor) and getattr(value, "_dynamo_static_input_type", None)
+    }
+    compiled = functools.partial(_compile, statics=statics, options=chosen)
+    backend = aot_autograd(
+        fw_compiler=_refuse, bw_compiler=_refuse, inference_compiler=compiled, decompositions=_decompositions()
+    )
+    made: Callable[..., Any] = backend(module, example_inputs)
+    return made
+
+
+def _compile(
+    module: fx.GraphModule, _inputs: Sequence[Any], *, statics: Mapping[int, torch.Tensor], options: Options
+) -> Callable[..., Any]:
+    """One functional graph of core ATen operators."""
+    calls = [node for node in module.graph.nodes if node.op == "call_function"]
+    if not calls:
+        return _boxed(module)
+    constants = _constants(module, statics)
+    with _disable_current_modes():  # parameters are real tensors, not those that tracing pretends
+        if all(can_translate(node) for node in calls):
+            with contextlib.suppress(UntranslatableError):
+                return _boxed(CompiledGraph(module, constants, options))
+        return _boxed(parts_compiled(module, constants, options))
+
+
+def _boxed(run: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    """A callable that takes all arguments in one list and empties it, as AOTAutograd wants them."""
+
+    def call(args: list[Any]) -> Any:
+        given = list(args)
+        args.clear()
+        return run(*given)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
+
+
+def _constants(module: fx.GraphModule, statics: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
+    """Arguments of the functional graph that are parameters or buffers, and not written to."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    written = set(metadata.mutated_inp_runtime_indices) if metadata is not None else set()
+    found: dict[int, torch.Tensor] = {}
+    for position, node in enumerate(n for n in module.graph.nodes if n.op == "placeholder"):
+        source = node.meta.get("desc")
+        tensor = statics.get(source.idx) if isinstance(source, PlainAOTInput) else None
+        if tensor is not None and position not in written and tensor.shape == node.meta["val"].shape:
+            found[position] = tensor
+    return found
+
+
+def _refuse(_module: fx.GraphModule, _inputs: Sequence[Any]) -> Callable[..., Any]:
+    raise UsageError(
+        "backend tilec compiles inference only, and gradients flow through this graph",
+        hint="Call the model under torch.inference_mode() or torch.no_grad().",
+    )
+
+
+@functools.cache
+def _decompositions() -> dict[Any, Callable[..., Any]]:
+    table = core_aten_decompositions()
+    return {target: rule for target, rule in table.items() if target not in KEPT}

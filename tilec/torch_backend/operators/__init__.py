@@ -1,0 +1,29 @@
+"""Translations of core ATen operators, a module a family; importing this package registers them all."""
+
+from tilec.torch_backend.operators import (
+    attention,
+    contraction,
+    convolution,
+    creation,
+    elementwise,
+    indexing,
+    movement,
+    normalization,
+    reduction,
+    resampling,
+    sizes,
+)
+
+__all__ = [
+    "attention",
+    "contraction",
+    "convolution",
+    "creation",
+    "elementwise",
+    "indexing",
+    "movement",
+    "normalization",
+    "reduction",
+    "resampling",
+    "sizes",
+]

@@ -1,0 +1,330 @@
+"""Elementwise operators. Operands are cast to the type that PyTorch computes in, which ONNX does not do by itself."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import fx
+
+from tilec.torch_backend.translation import Translation, UntranslatableError, translates
+from tilec.torch_backend.values import ONNX_TYPES, Number, Tensor
+
+aten = torch.ops.aten
+Operand = Tensor | Number
+
+
+def result_type(node: fx.Node) -> torch.dtype:
+    """The type of the elements of a node's result."""
+    dtype: torch.dtype = node.meta["val"].dtype
+    return dtype
+
+
+def common_type(*operands: Operand) -> torch.dtype:
+    """The type in which PyTorch combines operands."""
+    tensors = [torch.empty((1,) * o.rank, dtype=o.dtype, device="meta") for o in operands if isinstance(o, Tensor)]
+    numbers = [o if isinstance(o, bool | int | float) else 1 for o in operands if not isinstance(o, Tensor)]
+    everything: list[Any] = [*tensors, *numbers]
+    dtype = torch.result_type(everything[0], everything[-1])
+    return dtype if len(everything) > 1 else tensors[0].dtype
+
+
+_UNARY = {
+    "Abs": aten.abs.default,
+    "Acos": aten.acos.default,
+    "Acosh": aten.acosh.default,
+    "Asin": aten.asin.default,
+    "Asinh": aten.asinh.default,
+    "Atan": aten.atan.default,
+    "Atanh": aten.atanh.default,
+    "Ceil": aten.ceil.default,
+    "Cos": aten.cos.default,
+    "Cosh": aten.cosh.default,
+    "Erf": aten.erf.default,
+    "Exp": aten.exp.default,
+    "Floor": aten.floor.default,
+    "Log": aten.log.default,
+    "Neg": aten.neg.default,
+    "Reciprocal": aten.reciprocal.default,
+    "Relu": aten.relu.default,
+    "Round": aten.round.default,
+    "Sigmoid": aten.sigmoid.default,
+    "Sign": aten.sign.default,
+    "Sin": aten.sin.default,
+    "Sinh": aten.sinh.default,
+    "Sqrt": aten.sqrt.default,
+    "Tan": aten.tan.default,
+    "Tanh": aten.tanh.default,
+}
+
+for _name, _target in _UNARY.items():
+
+    def _unary(t: Translation, node: fx.Node, x: Tensor, name: str = _name) -> str:
+        return t.emit(name, t.cast(x, result_type(node)))
+
+    translates(_target)(_unary)
+
+_BINARY = {
+    "Add": (aten.add.Tensor, aten.add.Scalar),
+    "Sub": (aten.sub.Tensor, aten.sub.Scalar),
+    "Mul": (aten.mul.Tensor, aten.mul.Scalar),
+    "Div": (aten.div.Tensor, aten.div.Scalar),
+    "Max": (aten.maximum.default,),
+    "Min": (aten.minimum.default,),
+}
+
+for _name, _targets in _BINARY.items():
+
+    def _binary(t: Translation, node: fx.Node, x: Operand, y: Operand, alpha: float = 1, name: str = _name) -> str:
+        dtype = result_type(node)
+        right = t.operand(y, dtype)
+        if alpha != 1:
+            right = t.emit("Mul", right, t.literal(alpha, dtype))
+        if dtype == torch.bool:
+            name = {"Add": "Or", "Max": "Or", "Mul": "And", "Min": "And"}[name]
+        return t.emit(name, t.operand(x, dtype), right)
+
+    translates(*_targets)(_binary)
+
+_COMPARISONS = {
+    "Equal": (aten.eq.Tensor, aten.eq.Scalar),
+    "Less": (aten.lt.Tensor, aten.lt.Scalar),
+    "LessOrEqual": (aten.le.Tensor, aten.le.Scalar),
+    "Greater": (aten.gt.Tensor, aten.gt.Scalar),
+    "GreaterOrEqual": (aten.ge.Tensor, aten.ge.Scalar),
+}
+
+for _name, _targets in _COMPARISONS.items():
+
+    def _comparison(t: Translation, node: fx.Node, x: Operand, y: Operand, name: str = _name) -> str:
+        dtype = common_type(x, y)
+        return t.emit(name, t.operand(x, dtype), t.operand(y, dtype))
+
+    translates(*_targets)(_comparison)
+
+
+@translates(aten.ne.Tensor, aten.ne.Scalar)
+def _different(t: Translation, node: fx.Node, x: Operand, y: Operand) -> str:
+    dtype = common_type(x, y)
+    return t.emit("Not", t.emit("Equal", t.operand(x, dtype), t.operand(y, dtype)))
+
+
+for _name, _target in {
+    "And": aten.logical_and.default,
+    "Or": aten.logical_or.default,
+    "Xor": aten.logical_xor.default,
+}.items():
+
+    def _logical(t: Translation, node: fx.Node, x: Tensor, y: Tensor, name: str = _name) -> str:
+        return t.emit(name, t.cast(x, torch.bool), t.cast(y, torch.bool))
+
+    translates(_target)(_logical)
+
+_BITS = {
+    ("BitwiseAnd", "And"): (aten.bitwise_and.Tensor, aten.bitwise_and.Scalar),
+    ("BitwiseOr", "Or"): (aten.bitwise_or.Tensor, aten.bitwise_or.Scalar),
+    ("BitwiseXor", "Xor"): (aten.bitwise_xor.Tensor, aten.bitwise_xor.Scalar),
+}
+
+for _names, _targets in _BITS.items():
+
+    def _bits(t: Translation, node: fx.Node, x: Operand, y: Operand, names: tuple[str, str] = _names) -> str:
+        dtype = result_type(node)
+        return t.emit(names[dtype == torch.bool], t.operand(x, dtype), t.operand(y, dtype))
+
+    translates(*_targets)(_bits)
+
+
+@translates(aten.logical_not.default)
+def _not(t: Translation, node: fx.Node, x: Tensor) -> str:
+    return t.emit("Not", t.cast(x, torch.bool))
+
+
+@translates(aten.bitwise_not.default)
+def _bitwise_not(t: Translation, node: fx.Node, x: Tensor) -> str:
+    return t.emit("Not" if x.dtype == torch.bool else "BitwiseNot", x.name)
+
+
+@translates(aten.isnan.default)
+def _is_nan(t: Translation, node: fx.Node, x: Tensor) -> str:
+    return t.emit("IsNaN", x.name)
+
+
+@translates(aten.isinf.default)
+def _is_infinite(t: Translation, node: fx.Node, x: Tensor) -> str:
+    return t.emit("IsInf", x.name)
+
+
+@translates(aten.pow.Tensor_Scalar, aten.pow.Tensor_Tensor, aten.pow.Scalar)
+def _power(t: Translation, node: fx.Node, x: Operand, y: Operand) -> str:
+    """Small powers as products: they are exact where PyTorch's are."""
+    dtype = result_type(node)
+    base = t.operand(x, dtype)
+    if isinstance(y, int | float) and not isinstance(y, bool):
+        if y == 1:
+            return t.emit("Identity", base)
+        if y == 2:
+            return t.emit("Mul", base, base)
+        if y == 3:
+            return t.emit("Mul", t.emit("Mul", base, base), base)
+        if dtype.is_floating_point and y == 0.5:
+            return t.emit("Sqrt", base)
+        if dtype.is_floating_point and y == -0.5:
+            return t.emit("Reciprocal", t.emit("Sqrt", base))
+    return t.emit("Pow", base, t.operand(y, dtype))
+
+
+@translates(aten.rsqrt.default)
+def _rsqrt(t: Translation, node: fx.Node, x: Tensor) -> str:
+    return t.emit("Reciprocal", t.emit("Sqrt", t.cast(x, result_type(node))))
+
+
+@translates(aten.expm1.default)
+def _expm1(t: Translation, node: fx.Node, x: Tensor) -> str:
+    """`exp(x) - 1` by the hyperbolic tangent, exact near 0: `2 tanh(x/2) / (1 - tanh(x/2))`."""
+    dtype = result_type(node)
+    half = t.emit("Tanh", t.emit("Mul", t.cast(x, dtype), t.literal(0.5, dtype)))
+    return t.emit("Div", t.emit("Add", half, half), t.emit("Sub", t.literal(1, dtype), half))
+
+
+@translates(aten.log2.default, aten.log10.default)
+def _logarithm(t: Translation, node: fx.Node, x: Tensor) -> str:
+    dtype = result_type(node)
+    base = 2 if node.target is aten.log2.default else 10
+    return t.emit("Mul", t.emit("Log", t.cast(x, dtype)), t.literal(1 / math.log(base), dtype))
+
+
+@translates(aten.trunc.default)
+def _truncated(t: Translation, node: fx.Node, x: Tensor) -> str:
+    return t.emit("Mul", t.emit("Sign", x.name), t.emit("Floor", t.emit("Abs", x.name)))
+
+
+@translates(aten.div.Tensor_mode, aten.div.Scalar_mode)
+def _rounded_quotient(t: Translation, node: fx.Node, x: Operand, y: Operand, rounding_mode: str | None = None) -> str:
+    dtype = result_type(node)
+    left, right = t.operand(x, dtype), t.operand(y, dtype)
+    if rounding_mode is None:
+        return t.emit("Div", left, right)
+    if not dtype.is_floating_point:
+        if rounding_mode == "trunc":
+            return t.emit("Div", left, right)
+        return t.emit("Div", t.emit("Sub", left, t.emit("Mod", left, right)), right)
+    quotient = Tensor(t.emit("Div", left, right), (), dtype)
+    return t.emit("Floor", quotient.name) if rounding_mode == "floor" else _truncated(t, node, quotient)
+
+
+@translates(aten.remainder.Tensor, aten.remainder.Scalar)
+def _remainder(t: Translation, node: fx.Node, x: Operand, y: Operand) -> str:
+    """The sign of the divisor, as in Python."""
+    dtype = result_type(node)
+    left, right = t.operand(x, dtype), t.operand(y, dtype)
+    if not dtype.is_floating_point:
+        return t.emit("Mod", left, right)
+    whole = t.emit("Floor", t.emit("Div", left, right))
+    return t.emit("Sub", left, t.emit("Mul", whole, right))
+
+
+@translates(aten.fmod.Tensor, aten.fmod.Scalar)
+def _fmod(t: Translation, node: fx.Node, x: Operand, y: Operand) -> str:
+    dtype = result_type(node)
+    return t.emit("Mod", t.operand(x, dtype), t.operand(y, dtype), fmod=1)
+
+
+@translates(aten.clamp.default, aten.clamp.Tensor)
+def _clamped(
+    t: Translation, node: fx.Node, x: Tensor, least: Operand | None = None, most: Operand | None = None
+) -> str:
+    dtype = result_type(node)
+    name = t.cast(x, dtype)
+    if least is not None:
+        name = t.emit("Max", name, t.operand(least, dtype))
+    return name if most is None else t.emit("Min", name, t.operand(most, dtype))
+
+
+@translates(aten.clamp_min.default, aten.clamp_max.default)
+def _one_side(t: Translation, node: fx.Node, x: Tensor, limit: Operand) -> str:
+    op = "Max" if node.target is aten.clamp_min.default else "Min"
+    return t.emit(op, t.cast(x, result_type(node)), t.operand(limit, result_type(node)))
+
+
+@translates(aten.hardtanh.default)
+def _hardtanh(t: Translation, node: fx.Node, x: Tensor, least: float = -1, most: float = 1) -> str:
+    return _clamped(t, node, x, least, most)
+
+
+@translates(aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, aten.where.Scalar)
+def _where(t: Translation, node: fx.Node, condition: Tensor, x: Operand, y: Operand) -> str:
+    dtype = result_type(node)
+    return t.emit("Where", t.cast(condition, torch.bool), t.operand(x, dtype), t.operand(y, dtype))
+
+
+@translates(aten._to_copy.default)
+def _converted(t: Translation, node: fx.Node, x: Tensor, **_: Any) -> str:
+    return t.emit("Cast", x.name, to=ONNX_TYPES[result_type(node)])
+
+
+@translates(aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default)
+def _same(t: Translation, node: fx.Node, x: Tensor, **_: Any) -> str:
+    return t.emit("Identity", x.name)
+
+
+@translates(aten.copy.default)
+def _copied(t: Translation, node: fx.Node, x: Tensor, source: Tensor, *_: bool) -> str:
+    """The source in the shape and type of a tensor that it overwrites."""
+    return t.emit("Expand", t.cast(source, x.dtype), t.emit("Shape", x.name))
+
+
+@translates(aten.gelu.default)
+def _gelu(t: Translation, node: fx.Node, x: Tensor, approximate: str = "none") -> str:
+    dtype = x.dtype
+    half, one = t.literal(0.5, dtype), t.literal(1, dtype)
+    if approximate == "none":
+        inner = t.emit("Erf", t.emit("Mul", x.name, t.literal(math.sqrt(0.5), dtype)))
+    else:
+        cube = t.emit("Mul", t.emit("Mul", x.name, x.name), x.name)
+        total = t.emit("Add", x.name, t.emit("Mul", cube, t.literal(0.044715, dtype)))
+        inner = t.emit("Tanh", t.emit("Mul", total, t.literal(math.sqrt(2 / math.pi), dtype)))
+    return t.emit("Mul", t.emit("Mul", x.name, half), t.emit("Add", inner, one))
+
+
+@translates(aten.silu.default)
+def _silu(t: Translation, node: fx.Node, x: Tensor) -> str:
+    return t.emit("Mul", x.name, t.emit("Sigmoid", x.name))
+
+
+@translates(aten.leaky_relu.default)
+def _leaky_relu(t: Translation, node: fx.Node, x: Tensor, slope: float = 0.01) -> str:
+    return t.emit("LeakyRelu", x.name, alpha=float(slope))
+
+
+@translates(aten.elu.default)
+def _elu(t: Translation, node: fx.Node, x: Tensor, alpha: float = 1, scale: float = 1, inner: float = 1) -> str:
+    if inner != 1:
+        raise UntranslatableError(f"{node.target} with an input scale of {inner}")
+    made = t.emit("Elu", x.name, alpha=float(alpha))
+    return made if scale == 1 else t.emit("Mul", made, t.literal(scale, x.dtype))
+
+
+@translates(aten.hardswish.default)
+def _hardswish(t: Translation, node: fx.Node, x: Tensor) -> str:
+    return t.emit("HardSwish", x.name)
+
+
+@translates(aten.hardsigmoid.default)
+def _hardsigmoid(t: Translation, node: fx.Node, x: Tensor) -> str:
+    return t.emit("HardSigmoid", x.name, alpha=1 / 6, beta=0.5)
+
+
+@translates(aten.softplus.default)
+def _softplus(t: Translation, node: fx.Node, x: Tensor, beta: float = 1, threshold: float = 20) -> str:
+    dtype = x.dtype
+    scaled = t.emit("Mul", x.name, t.literal(beta, dtype))
+    soft = t.emit("Div", t.emit("Softplus", scaled), t.literal(beta, dtype))
+    return t.emit("Where", t.emit("Greater", scaled, t.literal(threshold, dtype)), x.name, soft)
+
+
+@translates(aten.log1p.default)
+def _log1p(t: Translation, node: fx.Node, x: Tensor) -> str:
+    dtype = result_type(node)
+    return t.emit("Log", t.emit("Add", t.cast(x, dtype), t.literal(1, dtype)))

@@ -1,0 +1,31 @@
+"""Images in another size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import fx
+
+from tilec.torch_backend.translation import Translation, translates
+from tilec.torch_backend.values import Size, Tensor
+
+aten = torch.ops.aten
+
+
+def _resized(t: Translation, x: Tensor, size: Sequence[int | Size], **attributes: str) -> str:
+    sizes = [t.extent(x, 0), t.extent(x, 1), *size]
+    return t.emit("Resize", x.name, "", "", t.shape(sizes), **attributes)
+
+
+@translates(aten.upsample_nearest2d.default, aten.upsample_nearest1d.default, aten.upsample_nearest3d.default)
+def _nearest(t: Translation, node: fx.Node, x: Tensor, size: Sequence[int | Size], *_: float | None) -> str:
+    return _resized(t, x, size, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+
+
+@translates(aten.upsample_bilinear2d.default)
+def _bilinear(
+    t: Translation, node: fx.Node, x: Tensor, size: Sequence[int | Size], corners: bool, *_: float | None
+) -> str:
+    mode = "align_corners" if corners else "half_pixel"
+    return _resized(t, x, size, mode="linear", coordinate_transformation_mode=mode)
