@@ -101,7 +101,7 @@ def test_examples_of_files_and_programs_are_legal():
             assert parse_device(Source(text, page)).level_names == ("dram", "sram", "reg")
         elif language == "yaml":
             recipe = validate(CompileRecipe, parse_yaml(text, page))
-            assert recipe.types or declared_ranges(recipe)["seq"].pivot == 128
+            assert not recipe.shapes or declared_ranges(recipe)["seq"].pivot == 128
 
 
 def test_every_target_is_in_the_makefile():
