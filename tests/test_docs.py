@@ -100,8 +100,8 @@ def test_examples_of_files_and_programs_are_legal():
         elif language == "yaml" and page == "device-files.md":
             assert parse_device(Source(text, page)).level_names == ("dram", "sram", "reg")
         elif language == "yaml":
-            known = declared_ranges(validate(CompileRecipe, parse_yaml(text, page)))
-            assert known["seq"].pivot == 128
+            recipe = validate(CompileRecipe, parse_yaml(text, page))
+            assert not recipe.shapes or declared_ranges(recipe)["seq"].pivot == 128
 
 
 def test_every_target_is_in_the_makefile():

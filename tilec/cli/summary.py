@@ -115,7 +115,19 @@ def verified_line(report: Mapping[str, Any]) -> str:
         part = f": all outputs, and{part[1:]} one by one"
     worst = [f"{name} {text}" for name, text in (_judged(*each) for each in report.get("outputs", {}).items()) if text]
     against = f", against {report['reference']}: {report['reference_because']}" if "reference_because" in report else ""
-    return "; ".join([f"verified on: {report['verified_on']}{why}{_sampled(report)}{part}{against}", *worst])
+    return "; ".join(
+        [f"verified on: {report['verified_on']}{why}{_sampled(report)}{part}{against}", *worst, *_far(report)]
+    )
+
+
+def _far(report: Mapping[str, Any]) -> list[str]:
+    """`accuracy: logits 8.3e-03 from the float model, 2e-02 allowed`, of a model with a float model behind it."""
+    entry = report.get("accuracy", {})
+    far = [f"{name} {each['relative']:.1e}" for name, each in entry.get("outputs", {}).items()]
+    limit = f", {entry['limit']:g} allowed" if "limit" in entry else ""
+    if not far:
+        return [f"accuracy: {entry['because']}"] if "because" in entry else []
+    return [f"accuracy: {', '.join(far)} from the float model{limit}"]
 
 
 def _sampled(report: Mapping[str, Any]) -> str:

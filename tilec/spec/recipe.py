@@ -126,6 +126,14 @@ class CodegenOptions(Spec):
     print_between_passes: bool = Field(default=False, description="say what every pass over a kernel alters")
 
 
+class AccuracyOptions(Spec):
+    """How far a quantised model may be from the float model behind it."""
+
+    relative: float = Field(
+        gt=0, description="largest distance of an output from the float model's, root mean square over the same of it"
+    )
+
+
 class VerifyOptions(Spec):
     """Options of `verify`; the tolerance follows from types and reduction lengths when absent."""
 
@@ -140,6 +148,9 @@ class VerifyOptions(Spec):
         default=(), description="sizes of symbols to verify at, instead of samples; symbols left out: the plan's own"
     )
     least_share: float = Field(default=0.0, ge=0, le=1, description="share of groups below which a pass is refused")
+    accuracy: AccuracyOptions | None = Field(
+        default=None, description="limit of the distance from the float model, which is only told without it"
+    )
 
 
 class CompileRecipe(Spec):
@@ -170,6 +181,8 @@ class CompileRecipe(Spec):
         left_out = {"import_": {told}, "schedule": {"profile", "record", told}, "codegen": {told}, "verify": {"inputs"}}
         if not self.verify.sizes:
             left_out["verify"].add("sizes")
+        if self.verify.accuracy is None:
+            left_out["verify"].add("accuracy")
         everything = self.model_dump(mode="json", exclude=left_out)
         if not self.types:
             sections = tuple(name for name in sections if name != "types")

@@ -9,6 +9,7 @@ from typing import Any
 from tilec.errors import ArtifactError, TilecError, UnavailableError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
+from tilec.verify.accuracy import accuracy_report
 from tilec.verify.cases import Case, cases_of, steps_at
 from tilec.verify.compare import Comparison
 from tilec.verify.groups import GroupCheck
@@ -82,6 +83,7 @@ def verify_native(
     report["groups"] = covered(_kernels(choices, kernels) if groups else (), _kernels_run(cases, kernels))
     if options.per_group:
         report |= group_summary([check for check, _ in groups], len(plan.groups))
+    report |= accuracy_report(model, cases, expected.outputs)
     run = run_record(checked, _latency(seconds, threads, cases[0]), [check for check, _ in groups])
     failing = next(((check, case) for check, case in groups if not check.passed), None)
     worst = _worst(checked)

@@ -18,6 +18,7 @@ from tilec.ir.program import Loop, Program, Statement
 from tilec.ir.weights import read_constant
 from tilec.machine import MachineError, Result, execute
 from tilec.spec.recipe import VerifyOptions
+from tilec.verify.accuracy import accuracy_report
 from tilec.verify.cases import Case, cases_of, steps_at
 from tilec.verify.compare import compare
 from tilec.verify.execution_order import in_order
@@ -212,6 +213,7 @@ def _whole(
                 outputs = reconsidered(outputs, case.plan, folder, model, feeds, actual, there, inner)
         checked.append(Checked(case, outputs))
     report["outputs"] = outputs_report(checked)
+    report |= accuracy_report(model, [case for case, _ in runs], expected.outputs)
     report["traffic"] = counted
     found = [check for check, _ in groups.values()]
     run = run_record(checked, {}, found)

@@ -25,16 +25,17 @@ def verify(
     `kernels` is the data of its 3-kernels.json, `plan` the plan it was made from, `model` the ONNX file. `because` is
     the reason why the code cannot run on this machine; then, and when there is no code, the tile programs run on the
     tile machine. A model with symbols is compared at samples of their sizes. Traffic below a proved bound fails as
-    well. Raises TilecError when one side cannot run at all.
+    well, and so does a quantised model that is less accurate than `options` want. Raises TilecError when one side
+    cannot run at all.
     """
     from tilec.ir.bind_plan import bind_plan
     from tilec.ir.sizes import pivot_sizes
+    from tilec.verify.accuracy import within_accuracy
     from tilec.verify.limits import enough_groups, within_bounds
 
     outcome = _compared(folder, plan, kernels, model, options, advance, because)
-    return enough_groups(
-        within_bounds(outcome, bind_plan(plan, pivot_sizes(plan.symbols, plan.symbol_ranges))), options.least_share
-    )
+    bounded = within_bounds(outcome, bind_plan(plan, pivot_sizes(plan.symbols, plan.symbol_ranges)))
+    return within_accuracy(enough_groups(bounded, options.least_share), options.accuracy)
 
 
 def _compared(

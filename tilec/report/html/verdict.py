@@ -9,10 +9,12 @@ from typing import Any
 from tilec.report.html.shown import Shown
 
 _KEPT = (
+    "accuracy",
     "because",
     "below_known",
     "diverging",
     "groups",
+    "implementation",
     "per_group",
     "programs",
     "random",

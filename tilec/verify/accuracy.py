@@ -1,0 +1,113 @@
+"""The second verdict: how far the quantised numbers are from those of the float model, apart from who computes them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from tilec.errors import TilecError
+from tilec.spec.recipe import AccuracyOptions
+from tilec.verify.cases import Case
+from tilec.verify.float_model import without_rounding
+from tilec.verify.outcome import Outcome
+from tilec.verify.references import PATIENCE
+from tilec.verify.remote import Remote
+from tilec.verify.runners import OnnxReference, Reference, write_watched
+
+_NO_FLOATS = "no float model is behind this one: it has no pairs of QuantizeLinear and DequantizeLinear"
+_HINT = "Quantise it more finely, or raise `verify.accuracy.relative` in the recipe."
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Distance of an output from the float model's: root mean square over root mean square, largest over largest."""
+
+    relative: float
+    largest: float
+
+    def json(self) -> dict[str, float]:
+        """The numbers to two digits."""
+        return {"largest": float(f"{self.largest:.1e}"), "relative": float(f"{self.relative:.1e}")}
+
+
+def accuracy_report(model: Path, cases: Sequence[Case], quantised: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The report's entry on accuracy, empty for a model without a float model: the greatest distance of each output.
+
+    `quantised` are the outputs of the reference in each case.
+    """
+    proto = onnx.load(str(model), load_external_data=False)
+    floats = without_rounding(proto, model.parent)
+    if floats is None:
+        return {}
+    try:
+        plain = _outputs(model, floats, cases)
+    except TilecError as error:
+        return {"accuracy": {"because": f"the model without rounding does not run: {error.message}"}}
+    found: dict[str, Distance] = {}
+    for exact, rounded in zip(plain, quantised, strict=True):
+        for name, expected in exact.items():
+            if isinstance(expected, np.ndarray) and expected.dtype.kind in "fV" and name in rounded:
+                here = distance(rounded[name], expected)
+                found[name] = max(found.get(name, here), here, key=lambda each: each.relative)
+    return {"accuracy": {"outputs": {name: each.json() for name, each in found.items()}}}
+
+
+def distance(rounded: Any, exact: Any) -> Distance:
+    """The distance of two arrays of one shape, infinite where only one is finite."""
+    one, other = np.asarray(rounded, np.float64), np.asarray(exact, np.float64)
+    both = np.isfinite(one) & np.isfinite(other)
+    if not ((one == other) | (np.isnan(one) & np.isnan(other)))[~both].all():
+        return Distance(float("inf"), float("inf"))
+    size = other[both]
+    off = one[both] - size
+    return Distance(_ratio(np.linalg.norm(off), np.linalg.norm(size)), _ratio(_largest(off), _largest(size)))
+
+
+def within_accuracy(outcome: Outcome, options: AccuracyOptions | None) -> Outcome:
+    """The outcome with a verdict of its own on the implementation where accuracy is told, and one on accuracy where the
+    recipe asks for it: a mismatch beyond the limit, refused when there is nothing to compare with."""
+    report = dict(outcome.report)
+    if "accuracy" in report:
+        report["implementation"] = report["verdict"]
+    if options is None or report["verdict"] == "unverified":
+        return replace(outcome, report=report)
+    entry = report.get("accuracy", {"because": _NO_FLOATS})
+    worst = max(entry.get("outputs", {}).items(), key=lambda each: each[1]["relative"], default=None)
+    verdict = "refused" if worst is None else "pass" if worst[1]["relative"] <= options.relative else "mismatch"
+    report["accuracy"] = {**entry, "limit": options.relative, "verdict": verdict}
+    if verdict == "pass" or outcome.failure is not None:
+        return replace(outcome, report=report)
+    report["verdict"] = verdict
+    if worst is None:
+        failure = f"accuracy cannot be judged: {entry['because']}"
+        return replace(outcome, report=report, failure=failure, hint="Leave `verify.accuracy` out of the recipe.")
+    failure = f"output {worst[0]} is {worst[1]['relative']:.1e} from the float model, {options.relative:g} is allowed"
+    return replace(outcome, report=report, failure=failure, hint=_HINT)
+
+
+def _outputs(model: Path, floats: onnx.ModelProto, cases: Sequence[Case]) -> list[Mapping[str, Any]]:
+    """The outputs of the float model in each case, of onnxruntime or else of ONNX's reference evaluator."""
+    with tempfile.TemporaryDirectory(prefix="tilec-") as folder:
+        path = write_watched(model, floats, (), Path(folder))
+        try:
+            with Remote("onnxruntime", Reference, path) as reference:
+                reference.ready()
+                return [reference.call("run", case.feeds) for case in cases]
+        except TilecError:
+            with Remote("ONNX's reference evaluator", OnnxReference, path) as reference:
+                reference.ready()
+                return [reference.call("run", case.feeds, timeout=PATIENCE) for case in cases]
+
+
+def _ratio(off: Any, size: Any) -> float:
+    return float(off / size) if size else (float("inf") if off else 0.0)
+
+
+def _largest(values: Any) -> float:
+    return float(np.abs(values).max(initial=0.0))
