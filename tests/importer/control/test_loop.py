@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.helper import make_node
 
-from tests.importer.reference import compare, normal, save
+from tests.importer.reference import compare, normal, run, save
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import UnsupportedModelError, import_model
 from tilec.importer.control.unroll import MAX_NODES
@@ -259,18 +259,23 @@ def test_a_condition_that_is_not_known(tmp_path: Path) -> None:
     compare(model(tmp_path, inner, 1, outputs=["y"]), {"x": normal(3)})
 
 
-def test_a_symbolic_trip_count(tmp_path: Path) -> None:
+def test_a_symbolic_trip_count_is_a_loop(tmp_path: Path) -> None:
     before = [make_node("Size", ["x"], ["trips"])]
     path = model(tmp_path, doubled(), "trips", inputs={"x": ("float32", ["n"])}, before=before)
-    with pytest.raises(UnsupportedError, match="the trip count depends on a symbolic size: n\n.*--shape SYMBOL=SIZE"):
-        import_model(path)
-    assert import_model(path, sizes={"n": 3}).graph.nodes
+    loop = import_model(path)
+    assert [call.loop for call in loop.graph.calls] == ["start", "end"]
+    for n in (0, 1, 3):
+        unrolled = import_model(path, sizes={"n": n})
+        assert not unrolled.graph.calls
+        feeds = {"x": normal(n)}
+        for one, other in zip(run(loop, tmp_path, feeds, {"n": n}), run(unrolled, tmp_path, feeds), strict=True):
+            assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize(
     ("trips", "count"),
     [
-        (10**6, "1000000 iterations takes 4000000"),
+        (10**8, "100000000 iterations takes 400000000"),
         (2**63 - 1, "9223372036854775807 iterations takes 36893488147419103228"),
     ],
 )

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 from onnx.helper import make_node
 
 from tests.importer.reference import compare, normal, run, save
-from tilec.errors import ConfigError, UnsupportedError
+from tilec.errors import ConfigError
 from tilec.importer import import_model
 
 F32 = TensorProto.FLOAT
@@ -154,16 +154,25 @@ def test_a_sequence_without_elements(tmp_path: Path) -> None:
     np.testing.assert_allclose(last[1], start[1] + x[1].sum(0), rtol=1e-4)
 
 
-def test_a_symbolic_extent(tmp_path: Path) -> None:
-    path = model(tmp_path, running_sum(), [3], ["n", 3])
-    with pytest.raises(UnsupportedError, match="the number of iterations depends on a symbolic size: n"):
-        import_model(path)
-    assert import_model(path, sizes={"n": 2}).graph.nodes
+@pytest.mark.parametrize("backward", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_symbolic_extent_is_a_loop(tmp_path: Path, axis: int, backward: int) -> None:
+    ways = {"scan_input_axes": [axis], "scan_input_directions": [backward]}
+    ways |= {"scan_output_axes": [axis, 0], "scan_output_directions": [1 - backward, backward]}
+    path = model(tmp_path, running_sum(), [3], [3, "n"] if axis else ["n", 3], **ways)
+    loop = import_model(path)
+    assert [call.loop for call in loop.graph.calls] == ["start", "end"]
+    for steps in (0, 1, 4):
+        feeds = {"start": normal(3), "x": normal(3, steps) if axis else normal(steps, 3)}
+        unrolled = import_model(path, sizes={"n": steps})
+        assert not unrolled.graph.calls
+        for one, other in zip(run(loop, tmp_path, feeds, {"n": steps}), run(unrolled, tmp_path, feeds), strict=True):
+            assert np.array_equal(one, other)
 
 
-def test_too_many_iterations(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="unrolling 5000 iterations takes 15000 nodes or more"):
-        import_model(model(tmp_path, running_sum(), [3], [5000, 3]))
+def test_many_iterations_are_a_loop(tmp_path: Path) -> None:
+    graph = compare(model(tmp_path, running_sum(), [3], [5000, 3]), {"start": normal(3), "x": normal(5000, 3)})
+    assert len(graph.nodes) < 10
 
 
 @pytest.mark.parametrize(

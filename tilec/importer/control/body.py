@@ -47,6 +47,11 @@ class Body:
             (self._each if varies else self._once).append((number, node))
         self._varying = varying
 
+    @property
+    def reads(self) -> list[Value]:
+        """The tensors from around the node that the graph reads."""
+        return [value for value in self._scope.values() if isinstance(value, Value)]
+
     def varies(self, output: int) -> bool:
         """Whether an output depends on the arguments; one that does not has the same value in every call."""
         return self.graph.output[output].name in self._varying

@@ -1,4 +1,4 @@
-"""Loop: unrolled by its trip count, which has to be known at import."""
+"""Loop: unrolled by its trip count, or a serial loop where that depends on sizes; it has to be known from them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import Any
 
 from tilec.importer.control.body import NO_NAMES, Body
 from tilec.importer.control.region import Region
+from tilec.importer.control.repeat import repeated, repeats
 from tilec.importer.control.unroll import Budget, known, require_same_kind, stacked, zeros
+from tilec.importer.formula import formula
 from tilec.importer.named_values import NamedValue
+from tilec.importer.ops.movement import reshaped
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr
 
 
@@ -20,7 +24,6 @@ def loop(region: Region) -> list[NamedValue]:
     Raises UnsupportedError when the trip count is computed from the model's inputs or too large.
     """
     limit = region.optional(0)
-    trips = None if limit is None else max(0, region.scalar(region.tensor(0), "the trip count"))
     condition = region.optional(1)
     carried = [region.optional(position) for position in range(2, len(region.node.input))]
     body = Body(region, "body", region.path)
@@ -28,6 +31,11 @@ def loop(region: Region) -> list[NamedValue]:
     body.expect(2 + len(carried), 1 + len(carried) + gathered, f"the loop carries {len(carried)} values")
     if len(region.node.output) > len(carried) + gathered:
         raise region.invalid(f"{len(region.node.output)} outputs, the body gives {len(carried) + gathered}")
+    count = None if limit is None else _count(region, region.tensor(0))
+    entered = condition is None or (_is_known(condition) and _holds(region, condition))
+    if count is not None and entered and repeats(body, count) and _keeps_condition(body):
+        return _repeated_loop(region, body, count, carried)
+    trips = None if limit is None else max(0, region.scalar(region.tensor(0), "the trip count"))
     budget = Budget(region)
     rows: list[list[NamedValue]] = []
     while (trips is None or len(rows) < trips) and (condition is None or _holds(region, condition)):
@@ -44,6 +52,49 @@ def loop(region: Region) -> list[NamedValue]:
     if not rows:
         return [*carried, *_nothing(region, body, carried)]
     return [*carried, *_stacks(region, rows, len(carried))]
+
+
+def _count(region: Region, limit: Value) -> Expr | None:
+    """The trip count as an expression of sizes; None where it is not known from them."""
+    if limit.form is not None and not limit.rank:
+        return limit.form
+    elements = region.translator.builder.known(limit)
+    return elements[0] if elements is not None and len(elements) == 1 else None
+
+
+def _is_known(condition: NamedValue) -> bool:
+    return isinstance(condition, Value) and condition.known() is not None
+
+
+def _keeps_condition(body: Body) -> bool:
+    """Whether every iteration hands its condition on, or has one that depends on no iteration."""
+    same = {node.output[0]: node.input[0] for node in body.graph.node if node.op_type == "Identity"}
+    name = body.graph.output[0].name
+    while name in same:
+        name = same[name]
+    return name == body.graph.input[1].name or not body.varies(0)
+
+
+def _repeated_loop(region: Region, body: Body, count: Expr, carried: Sequence[NamedValue]) -> list[NamedValue]:
+    """The outputs of `Loop` from a serial loop, whose condition has to hold in every iteration."""
+    values = [value for value in carried if isinstance(value, Value)]
+    if len(values) < len(carried):
+        raise region.unsupported("a carried value is no tensor", "Only tensors are carried through a loop.")
+    trips = simplify(formula("maximum(n, 0)", n=count))
+    numbers = region.op.indices(trips, 0, 1)
+    ranks = [len(info.type.tensor_type.shape.dim) for info in body.graph.input[:2]]
+
+    def call(now: Sequence[Value], taken: Sequence[Value]) -> Sequence[NamedValue]:
+        number = taken[0] if not ranks[0] else reshaped(region.op, taken[0], (Const(1),) * ranks[0])
+        results = body.call([number, known(region, "step/condition", True, ranks[1]), *now], "step")
+        held = results[0]
+        if not isinstance(held, Value) or held.literal != Const(True):
+            reason = "the condition of a loop whose trip count depends on sizes is computed in its body"
+            raise region.unsupported(reason, "Bind the sizes with --shape SYMBOL=SIZE.")
+        return results[1:]
+
+    last, stacks = repeated(region, body, values, [numbers], call)
+    return [*last, *stacks]
 
 
 def _given(region: Region, body: Body, step: str, number: int, holds: bool) -> list[Value]:

@@ -1,4 +1,4 @@
-"""Scan: unrolled over the slices of its inputs."""
+"""Scan: unrolled over the slices of its inputs, or a serial loop over many, or a symbolic number, of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import count
 
 from tilec.importer.control.body import NO_NAMES, Body
 from tilec.importer.control.region import Region
+from tilec.importer.control.repeat import leading, placed, repeated, repeats
 from tilec.importer.control.unroll import Budget, require_same_kind, slice_of, stacked, zeros
 from tilec.importer.named_values import NamedValue
 from tilec.importer.shapes import shape_text
@@ -18,10 +19,13 @@ from tilec.ir.expr import Const, Expr
 def scan(region: Region) -> list[NamedValue]:
     """The outputs of `Scan` since opset 9: the last states, then the scan outputs, each stacked along an axis.
 
-    Raises UnsupportedError when the scanned extent is symbolic or too large.
+    A scanned extent that is symbolic or large makes a serial loop.
     """
     scan = _scan(region, batched=False)
-    length = _extent(region, [x.shape[axis] for x, axis in zip(scan.scanned, scan.axes, strict=True)])
+    extents = [x.shape[axis] for x, axis in zip(scan.scanned, scan.axes, strict=True)]
+    if repeats(scan.body, extents[0]):
+        return _repeated_scan(region, scan, extents)
+    length = _extent(region, extents)
     states, rows = scan.unrolled(scan.states, length, length)
     stacks: list[NamedValue] = []
     for number, like in enumerate(rows[0] if rows else scan.likes()):
@@ -29,6 +33,19 @@ def scan(region: Region) -> list[NamedValue]:
         parts = column[::-1] if scan.gathered_backwards[number] else column
         stacks.append(_stack(region, parts, like.shape, like.ttype, scan.gathered_axes[number], len(states) + number))
     return [*states, *stacks]
+
+
+def _repeated_scan(region: Region, scan: _Scan, extents: Sequence[Expr]) -> list[NamedValue]:
+    """The outputs of `Scan` from a serial loop."""
+    for extent in extents[1:]:
+        region.op.require_same(extents[0], extent, "what is scanned together")
+    parts = zip(scan.scanned, scan.axes, scan.backwards, strict=True)
+    sequences = [leading(region, x, axis, back, f"scanned{n}") for n, (x, axis, back) in enumerate(parts)]
+    last, stacks = repeated(
+        region, scan.body, scan.states, sequences, lambda now, taken: scan.body.call([*now, *taken], "step")
+    )
+    ways = zip(stacks, scan.gathered_axes, scan.gathered_backwards, strict=True)
+    return [*last, *(placed(region, x, axis, back, len(last) + n) for n, (x, axis, back) in enumerate(ways))]
 
 
 def batched_scan(region: Region) -> list[NamedValue]:

@@ -19,6 +19,7 @@ from tilec.ir.verify.data import (
     symbol_problems,
     tensor_problems,
 )
+from tilec.ir.verify.loops import loop_problems
 from tilec.ir.verify.structure import is_integer
 
 
@@ -50,7 +51,7 @@ def check_graph(graph: Graph) -> tuple[str, ...]:
     for port in graph.outputs:
         if port.tensor not in defined:
             problems.append(f"output {port.name} is never computed ({port.tensor})")
-    return (*problems, *_call_problems(graph, defined))
+    return (*problems, *_call_problems(graph, defined), *loop_problems(graph.calls, graph.tensors))
 
 
 def _call_problems(graph: Graph, defined: set[str]) -> list[str]:
