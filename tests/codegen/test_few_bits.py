@@ -155,3 +155,17 @@ def test_weights_stay_as_small_as_they_are_stored(tmp_path: Path) -> None:
     generated(schedule(graph, resolve_device("host")), tmp_path, "host")
     (weights,) = tmp_path.glob("weights-*.safetensors")
     assert weights.stat().st_size <= 1.05 * (tmp_path / "codes.bin").stat().st_size
+
+
+@pytest.mark.feature("L20")
+def test_words_hold_whole_parts_of_groups(tmp_path: Path) -> None:
+    """10 codes of 3 bits fill a word, 8 of them divide groups of 32."""
+    array = np.random.default_rng(2).integers(0, 8, (320, 64))
+    for extent, words in ((320, 32), (256, 32)):
+        codes = {"c": ("i3", array[:extent])}
+        nodes = {"y[n] = sum(k, x[k] * f32(c[k, n]))": ({"n": 64, "k": extent}, "f32")}
+        plan = schedule(graph_of(tmp_path, nodes, codes, extent), resolve_device("host"))
+        assert [e.value for e in plan.prepared[0].expr.shape if e.value != 64] == [words]
+        x = np.random.default_rng(3).integers(-3, 4, extent).astype(np.float32)
+        found = results(graph_of(tmp_path, nodes, codes, extent), tmp_path, x)
+        np.testing.assert_array_equal(found["y"], x @ decode_array("i3", array[:extent]))

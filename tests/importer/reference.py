@@ -13,11 +13,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tilec.importer import Imported, import_model
 from tilec.ir.bind import bind
+from tilec.ir.call_segments import segment_of
 from tilec.ir.evaluate import evaluate
 from tilec.ir.graph import Graph, Inline
 from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.ir.verify.graph import check_graph
 from tilec.ir.words import unpack_codes, word_type
+from tilec.verify.execution_order import in_order
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -44,13 +46,16 @@ def constants(graph: Graph, folder: Path, owned: bytes = b"") -> dict[str, NDArr
 
 
 def run(imported: Imported, folder: Path, feeds: Arrays, sizes: Mapping[str, int] | None = None) -> list[NDArray[Any]]:
-    """The outputs of an imported model: bound, verified, every node evaluated."""
+    """The outputs of an imported model: bound, verified, every node evaluated, those of loops in every step."""
     graph = bind(imported.graph, sizes or {})
     assert check_graph(graph) == ()
     tensors = constants(graph, folder, b"".join(imported.weights))
     for port in graph.inputs:
         tensors[port.tensor] = feeds[port.name]
-    for node in graph.nodes:
+    there = segment_of(graph.nodes, graph.calls)
+    segments = [there[node.name] for node in graph.nodes]
+    for number in in_order(segments, graph.calls, [None] * len(graph.calls), tensors):
+        node = graph.nodes[number]
         ttype = graph.tensors[node.name].ttype
         tensors[node.name] = evaluate(node.expr, tensors, ttype=ttype)
         assert tensors[node.name].dtype == numpy_dtype(ttype), node

@@ -48,3 +48,12 @@ def test_only_what_is_certain_is_empty() -> None:
     assert numbers.empty(parse_expr("v*4"), Const(9)) == Const(False)
     assert numbers.remainder(parse_expr("v*4"), parse_expr("v*4 + 3"), Const(4)) == (Const(0), Const(3))
     assert numbers.remainder(parse_expr("v*3"), parse_expr("v*3 + 2"), Const(4)) == (Const(0), Const(3))
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_is_divided_by_a_size_of_zero_is_zero() -> None:
+    """As in the algebra, and without a warning: an image of few pixels has maps of none."""
+    five, none = np.asarray([5, 9]), np.asarray([0, 2])
+    assert NUMPY.divide(five, none).tolist() == [0, 4]
+    assert NUMPY.remainder(five, five + 1, none)[0].tolist() == [0, 0]
+    assert Candidates({"n": none}).size(parse_expr("9 // n + 9 % n")).tolist() == [0, 5]

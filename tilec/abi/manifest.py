@@ -136,12 +136,15 @@ class CallOutput:
 
 @dataclass(frozen=True)
 class CallSpec:
-    """A cluster of nodes that onnxruntime runs (B19); `data` are the files that its own file refers to."""
+    """A cluster of nodes that onnxruntime runs (B19); `data` are the files that its own file refers to. The ends of a
+    serial loop are calls without a file: see `tilec.ir.graph.Call`."""
 
     model: LibraryFile
     inputs: tuple[CallInput, ...]
     outputs: tuple[CallOutput, ...]
     data: tuple[LibraryFile, ...] = ()
+    loop: Literal["", "start", "end"] = ""
+    carried: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,8 +15,10 @@ from tilec.codegen.sized_arena import SizedArena, SizedLife, sized_arena
 from tilec.codegen.symbol_sources import symbol_parts
 from tilec.errors import ArtifactError
 from tilec.ir.algebra import simplify_scalar
-from tilec.ir.call_segments import call_results, segment_of
-from tilec.ir.expr import Binary, Call, Const, Expr, constant_value
+from tilec.ir.call_segments import call_results, loop_spans, segment_of
+from tilec.ir.expr import Binary, Const, Expr, constant_value
+from tilec.ir.expr import Call as Function
+from tilec.ir.graph import Call
 from tilec.ir.memory_plan import Arena, Life, plan_memory
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Program
@@ -124,9 +126,9 @@ def negation(condition: Expr) -> Expr:
             return Binary(_OPPOSITE[op], left, right)
         case Binary("and" | "or" as op, left, right):
             return Binary("or" if op == "and" else "and", negation(left), negation(right))
-        case Call("not", (inner,)):
+        case Function("not", (inner,)):
             return inner
-    return Call("not", (condition,))
+    return Function("not", (condition,))
 
 
 _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
@@ -166,7 +168,19 @@ def _lives(plan: Plan, steps: tuple[Step, ...]) -> dict[str, tuple[int, int]]:
     for k, call in enumerate(plan.calls):
         last_step = sum(step.segment <= k for step in steps) - 1
         last |= {port.tensor: max(last[port.tensor], last_step) for port in call.inputs if port.tensor in first}
+    for start, end in loop_spans(plan.calls):
+        last |= _held_by_loop(steps, range(start + 1, end + 1), plan.calls[start], first)
     return {tensor: (first[tensor], last[tensor]) for tensor in first}
+
+
+def _held_by_loop(steps: Sequence[Step], body: range, start: Call, first: Mapping[str, int]) -> dict[str, int]:
+    """Tensor -> the last step of a loop whose body are these segments, for those that are made before it and that its
+    steps read again."""
+    inside = [number for number, step in enumerate(steps) if step.segment in body]
+    if not inside:
+        return {}
+    read = {tensor for number in inside for tensor in steps[number].tensors} | {port.tensor for port in start.inputs}
+    return {tensor: inside[-1] for tensor in read if first.get(tensor, inside[0]) < inside[0]}
 
 
 def _sized_memory(

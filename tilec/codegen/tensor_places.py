@@ -70,10 +70,12 @@ class TensorPlaces:
         """The calls with the places of their inputs."""
         return tuple(
             CallSpec(
-                LibraryFile(call.file, self._plan.files[call.file]),
+                LibraryFile(call.file, "" if call.loop else self._plan.files[call.file]),
                 tuple(self._call_input(port) for port in call.inputs),
                 tuple(CallOutput(p.name, self._results[p.tensor], self._compiled(p)) for p in call.outputs),
                 tuple(LibraryFile(name, self._plan.files[name]) for name in call.data),
+                call.loop,
+                call.carried,
             )
             for call in self._plan.calls
         )

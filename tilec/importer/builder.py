@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -33,7 +33,7 @@ from tilec.ir.expr import (
     operands,
     substitute,
 )
-from tilec.ir.graph import Constant, IndexRange, Inline, Node, Tensor, WeightRef
+from tilec.ir.graph import Call, Constant, IndexRange, Inline, Node, Tensor, WeightRef
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.size_facts import SizeFacts
 from tilec.ir.types import TTYPES, has_numpy_dtype, numpy_dtype, tensor_bytes
@@ -67,6 +67,15 @@ class Origin:
     place: str
 
 
+@dataclass(frozen=True, slots=True)
+class SerialLoop:
+    """A loop whose body is nodes: its start and end, and the number of fallback clusters before it."""
+
+    start: Call
+    end: Call
+    segment: int
+
+
 class Builder:
     """Nodes and constants collected so far; `symbols` are reserved, iterators are named differently."""
 
@@ -81,6 +90,8 @@ class Builder:
         self._segments: dict[str, int] = {}
         self._reporting: dict[str, str] = {}
         self._ranges: list[IndexRange] = []
+        self._loops: dict[str, SerialLoop] = {}
+        self._behind: dict[str, tuple[str, ...]] = {}
 
     def input(self, name: str, shape: Sequence[Expr], ttype: str) -> Value:
         """A tensor provided by the caller of the model."""
@@ -94,6 +105,21 @@ class Builder:
             if isinstance(extent, Var) and extent.name in self.sizes.facts.reported:
                 self._reporting.setdefault(extent.name, value.name)
         return value
+
+    def add_loop(self, loop: SerialLoop) -> None:
+        """Record a loop whose results and nodes are there."""
+        self._loops[loop.start.file] = loop
+        for call in (loop.start, loop.end):
+            self._behind |= dict.fromkeys((port.tensor for port in call.outputs), tuple(p.tensor for p in call.inputs))
+
+    def loops(self, needed: Collection[str]) -> tuple[SerialLoop, ...]:
+        """The loops of which a result is among the tensors that are needed."""
+        return tuple(loop for loop in self._loops.values() if any(port.tensor in needed for port in loop.end.outputs))
+
+    @property
+    def loop_results(self) -> frozenset[str]:
+        """The results of all loops."""
+        return frozenset(port.tensor for loop in self._loops.values() for port in loop.end.outputs)
 
     def segment(self, name: str) -> int:
         """The first segment in which a tensor is available: the number of fallback clusters before it."""
@@ -287,7 +313,7 @@ class Builder:
             name = pending.pop()
             if name not in needed:
                 needed.add(name)
-                pending += self._sources(self._nodes[name]) if name in self._nodes else ()
+                pending += self._sources(self._nodes[name]) if name in self._nodes else self._behind.get(name, ())
         return needed
 
     def finish(self, ports: Sequence[str]) -> Built:

@@ -13,7 +13,7 @@ import onnx
 from tilec.artifact import digest_file
 from tilec.artifact.safetensors import pack
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
-from tilec.importer.builder import Builder, files_of
+from tilec.importer.builder import Builder, SerialLoop, files_of
 from tilec.importer.check import OPSETS, OWN_DOMAINS, check_opset, label, needs, opset_of, ordered
 from tilec.importer.clusters import Pieces, clusters_of
 from tilec.importer.context import Context, Scope
@@ -224,7 +224,7 @@ def _named(scope: Scope, name: str) -> Value | Outside:
 def _outputs(builder: Builder, infos: Sequence[Any], scope: Scope, fallbacks: Fallbacks, file: str) -> tuple[Port, ...]:
     """The model's outputs, each carried by a tensor of its own that a node or onnxruntime computes."""
     ports: list[Port] = []
-    results = fallbacks.result_names
+    results = fallbacks.result_names | builder.loop_results
     for info in infos:
         value = scope.get(info.name)
         if value is None:
@@ -259,7 +259,8 @@ def _assembled(
     """The graph that the outputs need, and its files."""
     live, reached = fallbacks.live([port.tensor for port in outputs], scope)
     clusters = clusters_of(live, {port.name for port in outputs}, reached, scope, model)
-    ports = (*inputs, *outputs, *(port for call in clusters.calls for port in (*call.inputs, *call.outputs)))
+    made = _with_loops(sorted({each.cluster for each in live}), clusters.calls, builder.loops(reached))
+    ports = (*inputs, *outputs, *(port for call in made for port in (*call.inputs, *call.outputs)))
     opaque = {port.tensor: clusters.opaque[port.tensor] for port in ports if port.tensor in clusters.opaque}
     built = builder.finish([port.tensor for port in ports if port.tensor not in opaque])
     names = {name: value.name for name in model.initializers if isinstance(value := scope.get(name), Value)}
@@ -274,7 +275,7 @@ def _assembled(
     if packed.pieces:
         files[owned_file] = packed.sha256
     facts = builder.sizes.facts
-    calls = _with_symbols(clusters.calls, built.tensors, facts.reported)
+    calls = _with_symbols(made, built.tensors, facts.reported)
     live_symbols = {symbol for call in calls for symbol in call.symbols}
     facts = settled(facts.without(set(facts.reported) - live_symbols))
     graph = Graph(
@@ -296,6 +297,14 @@ def _assembled(
         retyped=retyped,
     )
     return Imported(graph, packed.pieces, owned_file, clusters.files, needed)
+
+
+def _with_loops(numbers: Sequence[int], calls: Sequence[Call], loops: Sequence[SerialLoop]) -> tuple[Call, ...]:
+    """All calls in order; `numbers` are those of the clusters. Loops of a segment are behind the cluster that ends it,
+    which reads none of their results."""
+    placed = list(zip(numbers, calls, strict=True))
+    placed += [(loop.segment, call) for loop in loops for call in (loop.start, loop.end)]
+    return tuple(call for _, call in sorted(placed, key=lambda each: each[0]))
 
 
 def _with_symbols(calls: Sequence[Call], tensors: Mapping[str, Tensor], reported: Sequence[str]) -> tuple[Call, ...]:

@@ -29,7 +29,7 @@ from tilec.ir.expr import (
     variables,
 )
 from tilec.ir.graph import Node
-from tilec.ir.types import TTYPES, element_bytes
+from tilec.ir.types import TTYPES, element_bytes, is_float
 
 MAX_FOLDED_BYTES = 1 << 20
 """Maximal bytes of a result folded at import; larger ones remain nodes that code generation evaluates once."""
@@ -53,10 +53,20 @@ def fold_constant(expr: TensorExpr, values: Mapping[str, Value], ttype: str) -> 
     types = {name: values[name].ttype for name in arrays}
     if any(TTYPES[each].coded for each in (ttype, *types.values())):
         return None
+    if _dequantizes(shape, values, types, ttype):
+        return None
     size = prod(shape) * element_bytes(ttype)
     if size > MAX_FOLDED_BYTES or prod(domain) > MAX_FOLDED_STEPS or not exactly_rounded(expr, types):
         return None
     return evaluate(expr, {name: array for name, array in arrays.items() if array is not None}, ttype=ttype)
+
+
+def _dequantizes(shape: Sequence[int], values: Mapping[str, Value], types: Mapping[str, str], ttype: str) -> bool:
+    """Whether real numbers are made of codes of at most 8 bits, which take less memory; of a few it does not matter."""
+    if not is_float(ttype) or prod(shape) <= 1:
+        return False
+    coded = (name for name, kind in types.items() if TTYPES[kind].kind in ("int", "uint") and TTYPES[kind].bits <= 8)
+    return any(static(values[name].shape) == tuple(shape) for name in coded)
 
 
 def evaluate_constants(

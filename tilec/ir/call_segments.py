@@ -39,3 +39,14 @@ def call_inputs(calls: Sequence[Call], tensors: Mapping[str, Tensor]) -> tuple[P
 def call_results(calls: Sequence[Call], tensors: Mapping[str, Tensor]) -> tuple[Port, ...]:
     """Tensors that calls define: inputs of the compiled part."""
     return tuple(Port(p.tensor, p.tensor) for call in calls for p in call.outputs if p.tensor in tensors)
+
+
+def loop_spans(calls: Sequence[Call]) -> tuple[tuple[int, int], ...]:
+    """Numbers of the calls that start and end each serial loop; its body are the segments between them."""
+    spans, open_ = [], list[int]()
+    for number, call in enumerate(calls):
+        if call.loop == "start":
+            open_.append(number)
+        elif call.loop == "end":
+            spans.append((open_.pop(), number))
+    return tuple(spans)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from tilec.artifact.filenames import require_inside
 from tilec.ir.expr import Expr, Scalar, TensorExpr, operands
@@ -91,11 +92,21 @@ class Opaque:
     shape: tuple[int | str | None, ...] | None = None
 
 
+LoopPart = Literal["", "start", "end"]
+"""The part that a call has in a serial loop: none, the start of a step, the end of a step."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A cluster of the model's nodes that onnxruntime runs (fallback as in BladeDISC's plugin mode). `file` is the ONNX
     file with the nodes, `inputs` and `outputs` pair names there with tensors and opaque values of the graph; `data` are
     files that `file` refers to. `symbols` are sizes that depend on data: the shapes of its results report them (B01).
+
+    Two calls that follow each other are the ends of a serial loop, whose body is the segment between them; `file` is
+    only their name then. The `start` reads the initial values of `carried` tensors, then tensors whose elements along
+    the first dimension the steps take in turn, as many as there are steps; its outputs are these values of one step.
+    The `end` reads the next values of the carried tensors, then tensors that are stacked along a new first dimension;
+    its outputs are the last values and the stacks.
     """
 
     file: str
@@ -103,6 +114,8 @@ class Call:
     outputs: tuple[Port, ...]
     data: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
+    loop: LoopPart = ""
+    carried: int = 0
 
     def __post_init__(self) -> None:
         for name in (self.file, *self.data):

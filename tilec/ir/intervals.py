@@ -100,7 +100,8 @@ class Candidates:
                 return np.asarray(self.symbols[name], np.int64)
             case Binary(op, left, right):
                 a, b = self.size(left), self.size(right)
-                return np.asarray(_OPERATIONS[op](a, b))
+                with np.errstate(divide="ignore"):
+                    return np.asarray(_OPERATIONS[op](a, b))
             case Call("neg", (operand,)):
                 return -self.size(operand)
             case Call("minimum" | "maximum" as fn, (left, right)):
@@ -123,13 +124,15 @@ class Candidates:
         return a * b
 
     def divide(self, a: Ints, b: Ints) -> Ints:
-        """Floor division."""
-        return a // b
+        """Floor division; 0 by a size of 0."""
+        with np.errstate(divide="ignore"):
+            return a // b
 
     def remainder(self, first: Ints, last: Ints, divisor: Ints) -> tuple[Ints, Ints]:
-        """Exact where first and last have one quotient, else the whole range of remainders."""
-        same = first // divisor == last // divisor
-        return np.where(same, first % divisor, 0), np.where(same, last % divisor, divisor - 1)
+        """Exact where first and last have one quotient, else the whole range of remainders; 0 by a size of 0."""
+        with np.errstate(divide="ignore"):
+            same = first // divisor == last // divisor
+            return np.where(same, first % divisor, 0), np.where(same, last % divisor, divisor - 1)
 
     def minimum(self, a: Ints, b: Ints) -> Ints:
         """The smaller number."""

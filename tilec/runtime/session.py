@@ -13,6 +13,7 @@ from tilec.errors import UnavailableError, UsageError
 from tilec.runtime.executor import Executor, Run, SizedExecutor, SizedRun, SteppableRun, loader_of
 from tilec.runtime.fallback import Fallback
 from tilec.runtime.feeds import check_indices, copy_result, gather_inputs, gather_outputs, output_array
+from tilec.runtime.serial_loop import LoopRun
 from tilec.runtime.sizes import BoundPorts, SizeReader
 from tilec.runtime.times import Span, Times
 from tilec.spec.cpus import usable_cpus
@@ -67,7 +68,7 @@ class Session:
         self._executor = executor
         self.threads = threads
         self._taken = dict(manifest.taken)
-        self._calls = [Fallback(folder, call, threads) for call in manifest.calls]
+        self._calls = [None if call.loop else Fallback(folder, call, threads) for call in manifest.calls]
 
     @property
     def inputs(self) -> tuple[PortSpec, ...]:
@@ -188,15 +189,32 @@ class Session:
             sized.numbers[:] = numbers
             sized.resize(0)
         launch(0, memory)
-        for number, (spec, call) in enumerate(zip(self._manifest.calls, self._calls, strict=True), 1):
+        loops: list[tuple[int, int, LoopRun]] = []  # segment of the body, results before it, values
+        number = 1
+        while number <= len(self._calls):
+            spec, call = self._manifest.calls[number - 1], self._calls[number - 1]
             values = [memory(place) for place in spec.inputs]
-            with times.call(spec.model.file) if times is not None else nullcontext():
-                added = call.run(values)
+            if spec.loop == "end":
+                body, known, loop = loops[-1]
+                if loop.advance(values):
+                    del results[known:]
+                    launch(body, memory)
+                    number = body + 1
+                    continue
+                added = loops.pop()[2].results
+            elif call is None:
+                loop = LoopRun(values, spec.carried)
+                added = loop.operands
+                loops.append((number, len(results) + len(added), loop))
+            else:
+                with times.call(spec.model.file) if times is not None else nullcontext():
+                    added = call.run(values)
             run.bind(len(inputs) + len(results), added)
             results += added
             if sized is not None:
                 self._complete(sized, number, arrays, results)
             launch(number, memory)
+            number += 1
         return results
 
     def _complete(self, run: SizedRun, part: int, arrays: "_Arrays", results: list[Any]) -> None:

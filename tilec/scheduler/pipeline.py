@@ -28,7 +28,9 @@ from tilec.scheduler.graph_passes.compose import compose
 from tilec.scheduler.graph_passes.decode_weights import decode_weights
 from tilec.scheduler.graph_passes.fold_movement import fold_movement
 from tilec.scheduler.graph_passes.inline_scalars import inline_scalars
+from tilec.scheduler.graph_passes.integral import integral
 from tilec.scheduler.graph_passes.rematerialize import rematerialize
+from tilec.scheduler.graph_passes.sink_dequantize import sink_dequantize
 from tilec.scheduler.graph_passes.store_codes import store_codes
 from tilec.scheduler.memory_levels.hierarchical_search import PartitionLevels
 from tilec.scheduler.plan_candidates import ComparePlans, PlanStep
@@ -61,6 +63,16 @@ class GraphPass:
 
 GRAPH_PASSES: tuple[GraphPass | SpreadReductions, ...] = (
     GraphPass("inline_scalars", "constants of one element become literals of what reads them", inline_scalars),
+    GraphPass(
+        "sink_dequantize",
+        "quantised tensors are stored as their codes, which each reader dequantises; quantising them again is left out",
+        sink_dequantize,
+    ),
+    GraphPass(
+        "integral",
+        "sums of products of dequantised numbers are sums of integers, with scales and zero points outside",
+        integral,
+    ),
     GraphPass(
         "compose",
         "a movement is composed into its reader unless that puts a choice, // or % into a reduction",

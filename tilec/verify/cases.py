@@ -11,10 +11,11 @@ import numpy as np
 
 from tilec.errors import UsageError
 from tilec.ir.bind_plan import bind_plan, complete_sizes, plan_sizes
+from tilec.ir.expr import Var
 from tilec.ir.plan import Plan
 from tilec.ir.port_sizes import port_sizes
 from tilec.ir.samples import sample_sizes
-from tilec.ir.sizes import broken_constraints, sizes_text
+from tilec.ir.sizes import SymbolRange, broken_constraints, sizes_text
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.input_files import Feeding, feedings, feeds_of, read_arrays
 from tilec.verify.inputs import Array
@@ -63,9 +64,21 @@ def cases_of(plan: Plan, options: VerifyOptions, model: Path, most: int = SAMPLE
     if options.inputs is not None:
         sizes: tuple[Sizes, ...] = (_sizes_of_file(plan, Path(options.inputs)),)
     else:
-        sizes = named or sample_sizes(with_told_sizes_alone(plan), options.seeds[0], most, budget=BUDGET)
+        sizes = named or sample_sizes(_with_steps(with_told_sizes_alone(plan)), options.seeds[0], most, budget=BUDGET)
     cases = tuple(Case(chosen[n % len(chosen)], bind_plan(plan, each), each) for n, each in enumerate(sizes))
     return _with_reported_sizes(plan, model, cases) if reported_symbols(plan) else cases
+
+
+def _with_steps(plan: Plan) -> Plan:
+    """The plan without sizes at which a loop has no steps or empty operands: onnxruntime leaves final states of no
+    steps undefined, and recurrences of an empty batch end its process."""
+    shapes = [plan.tensors[port.tensor].shape for call in plan.calls if call.loop == "start" for port in call.inputs]
+    ranges = dict(plan.symbol_ranges)
+    for name in {extent.name for shape in shapes for extent in shape if isinstance(extent, Var)}:
+        known = ranges.get(name, SymbolRange())
+        if known.most != 0:
+            ranges[name] = replace(known, low=max(known.low, 1))
+    return replace(plan, symbol_ranges=ranges)
 
 
 def _with_reported_sizes(plan: Plan, model: Path, cases: Sequence[Case]) -> tuple[Case, ...]:

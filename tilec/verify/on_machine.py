@@ -17,11 +17,11 @@ from tilec.ir.plan import Group, Plan
 from tilec.ir.program import Loop, Program, Statement
 from tilec.ir.weights import read_constant
 from tilec.machine import MachineError, Result, execute
-from tilec.runtime.fallback import Fallback
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.accuracy import accuracy_report
 from tilec.verify.cases import Case, cases_of, steps_at
 from tilec.verify.compare import compare
+from tilec.verify.execution_order import in_order
 from tilec.verify.groups import GroupCheck, check_group, compared, evaluated, origin_of
 from tilec.verify.inputs import Array, Draw, draws, random_tensors
 from tilec.verify.outcome import Checked, Outcome, group_summary, not_verified, outputs_report, run_record
@@ -186,9 +186,8 @@ def _whole(
             allowed = dict.fromkeys(allowed, options.tolerance)
         feeds = case.feeds
         arrays: dict[str, Any] = input_values(plan, feeds) | constants
-        called = 0
-        for done, step in enumerate(steps):
-            called = _call(plan, fallbacks, arrays, called, step.segment)
+        for done in in_order([step.segment for step in steps], plan.calls, fallbacks, arrays):
+            step = steps[done]
             try:
                 result = step.execute(arrays)
             except MachineError as error:
@@ -202,7 +201,6 @@ def _whole(
                 this = (check, case)
                 groups[check.group] = max(this, groups.get(check.group, this), key=lambda each: each[0].severity)
             advance(number * len(steps) + done + 1, len(runs) * len(steps))
-        _call(plan, fallbacks, arrays, called, len(plan.calls))
         tensors = {port.name: port.tensor for port in plan.outputs}
         actual = {name: as_element(plan, tensor, arrays[tensor]) for name, tensor in tensors.items()}
         outputs = [compare(name, actual[name], expected.outputs[number][name], allowed[name]) for name in allowed]
@@ -234,14 +232,6 @@ def _whole(
     output, case = wrong
     message = f"output {output.output} differs from {expected.phrase}{case.place}: {output.reason}{output.size()}"
     return Outcome(report, run, message, checked=checked)
-
-
-def _call(plan: Plan, fallbacks: Sequence[Fallback], arrays: dict[str, Any], first: int, end: int) -> int:
-    """Run the calls from `first` up to `end` and add their results to `arrays`; returns max(first, end)."""
-    for call, fallback in list(zip(plan.calls, fallbacks, strict=True))[first:end]:
-        results = fallback.run([arrays[port.tensor] for port in call.inputs])
-        arrays |= {port.tensor: value for port, value in zip(call.outputs, results, strict=True)}
-    return max(first, end)
 
 
 def _groups(

@@ -14,6 +14,7 @@ from tilec.ir.expr import operands
 from tilec.ir.graph import Call
 from tilec.ir.plan import Group, Plan
 from tilec.runtime.fallback import Fallback
+from tilec.runtime.serial_loop import LoopRun
 from tilec.verify.groups import Constants, evaluated
 from tilec.verify.inputs import Array
 from tilec.verify.nodes import nodes_of
@@ -104,8 +105,24 @@ class WholePlan:
         extends."""
         groups = {group.name: group for group in self._plan.groups}
         numbers = {call.file: number for number, call in enumerate(self._plan.calls)}
-        for step, _, read in self._order():
-            if step not in needed:
+        loops: list[tuple[int, LoopRun]] = []
+        order = [(step, read) for step, _, read in self._order() if step in needed]
+        place = 0
+        while place < len(order):
+            step, read = order[place]
+            place += 1
+            call = self._plan.calls[numbers[step]] if step in numbers else None
+            if call is not None and call.loop:
+                given = [self._value(port.tensor, values) for port in call.inputs]
+                if call.loop == "start":
+                    loops.append((place, LoopRun(given, call.carried)))
+                    produced = loops[-1][1].operands
+                elif loops[-1][1].advance(given):
+                    place = loops[-1][0]
+                    continue
+                else:
+                    produced = loops.pop()[1].results
+                yield step, {port.tensor: value for port, value in zip(call.outputs, produced, strict=True)}
                 continue
             if step in numbers:
                 yield self._call(numbers[step], values)
@@ -117,14 +134,19 @@ class WholePlan:
 
     def _call(self, number: int, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         call = self._plan.calls[number]
-        results = self._calls[number].run([self._value(port.tensor, values) for port in call.inputs])
+        fallback = self._calls[number]
+        assert fallback is not None
+        results = fallback.run([self._value(port.tensor, values) for port in call.inputs])
         return call.file, {port.tensor: value for port, value in zip(call.outputs, results, strict=True)}
 
     def _value(self, tensor: str, values: Mapping[str, Any]) -> Any:
         return values[tensor] if tensor in values else self._constants[tensor]
 
     def _last_reads(self, needed: Collection[str]) -> dict[str, list[str]]:
-        """Map from step to the tensors that no later one of the `needed` steps reads."""
+        """Map from step to the tensors that no later one of the `needed` steps reads; none in a plan with loops, whose
+        bodies read again what is before them."""
+        if any(call.loop for call in self._plan.calls):
+            return {}
         last = {tensor: step for step, _, read in self._order() if step in needed for tensor in read}
         steps: dict[str, list[str]] = {}
         for tensor, step in last.items():
@@ -132,8 +154,11 @@ class WholePlan:
         return steps
 
 
-def fallback_of(folder: Path, plan: Plan, call: Call) -> Fallback:
-    """A part of the model on onnxruntime, with its inputs and outputs in the order of its ports."""
+def fallback_of(folder: Path, plan: Plan, call: Call) -> Fallback | None:
+    """A part of the model on onnxruntime, with its inputs and outputs in the order of its ports; None for the ends of a
+    loop."""
+    if call.loop:
+        return None
     inputs = tuple(CallInput(port.name, "result", 0) for port in call.inputs)
     outputs = tuple(CallOutput(port.name, 0) for port in call.outputs)
     files = [LibraryFile(name, plan.files[name]) for name in (call.file, *call.data)]

@@ -53,6 +53,21 @@ def test_a_type_of_five_bits_runs_on_the_processor_and_on_the_tile_machine(tmp_p
     np.testing.assert_array_equal(found["y"], x @ (numbers(codes) * 2))
 
 
+def test_integers_are_decoded_as_described(tmp_path: Path) -> None:
+    ttype = "code<4 int: 3 * i32(code) - 20>"
+    codes = np.resize(np.arange(16), (32, 4))
+    path = model(tmp_path, pack_codes(codes, ttype), ttype, 32, 4)
+    proto = onnx.load(path)
+    proto.graph.node.insert(1, helper.make_node("Cast", ["d"], ["f"], to=1))
+    proto.graph.node[2].input[0] = "f"
+    onnx.save(proto, path)
+    x = np.random.default_rng(1).integers(-4, 5, 32).astype(np.float32)
+    imported = import_model(path)
+    if imported.owned_file:
+        (tmp_path / imported.owned_file).write_bytes(b"".join(imported.weights))
+    np.testing.assert_array_equal(results(imported.graph, tmp_path, x)["y"], x @ (2.0 * (3 * codes - 20)))
+
+
 def test_integers_of_any_width_have_a_name() -> None:
     assert [(TTYPES[name].bits, TTYPES[name].per_word, TTYPES[name].word_bits) for name in ("i5", "u7", "u6")] == [
         (5, 6, 32),

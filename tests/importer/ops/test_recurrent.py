@@ -1,14 +1,15 @@
-"""Unrolled recurrence: directions, lengths, layout, sizes, what is refused - against onnxruntime."""
+"""Recurrences, unrolled and as loops: directions, lengths, layout, sizes, what is refused - against onnxruntime."""
 
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from numpy.typing import NDArray
 
 from tests.importer.ops.cells import GATES, OUTPUTS, operands
 from tests.importer.reference import check, helper, run, save, single
-from tilec.errors import ConfigError, UnsupportedError
+from tilec.errors import ConfigError
 from tilec.importer import import_model
 from tilec.importer.ops import recurrent
 from tilec.importer.ops.recurrent import MAX_EXPRESSIONS
@@ -98,22 +99,54 @@ def test_all_steps_share_one_projection(tmp_path: Path) -> None:
     assert len(nodes) == 1 + 2 + 4 * 3 + 3
 
 
-def test_too_many_steps_are_refused_by_their_number(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("lengths", [None, (0, 2, 1)])
+def test_a_loop_computes_what_unrolled_steps_do(
+    tmp_path: Path, kind: str, direction: str, lengths: tuple[int, ...] | None
+) -> None:
+    directions = 2 if direction == "bidirectional" else 1
+    arrays = operands(kind, directions=directions, lengths=lengths)
+    options = {"hidden_size": 6, "outputs": OUTPUTS[kind], "direction": direction, "known": [1, 2, 3]}
+    path, feeds = single(tmp_path, kind, *arrays, **options)
+    path = with_symbolic_steps(path)
+    loop = import_model(path)
+    assert [call.loop for call in loop.graph.calls] == ["start", "end"]
+    assert loop.graph.placement.compiled == 1
+    for steps in (0, 1, 2, 4) if lengths is None else (2, 4):
+        given = {**feeds, "x0": feeds["x0"][:steps]}
+        unrolled = import_model(path, sizes={"time": steps})
+        assert not unrolled.graph.calls
+        for one, other in zip(run(loop, tmp_path, given, {"time": steps}), run(unrolled, tmp_path, given), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_batches_outermost_in_a_loop(tmp_path: Path) -> None:
+    arrays = operands("GRU", directions=2, full=False)
+    x = arrays[0]
+    assert x is not None
+    arrays[0] = x.transpose(1, 0, 2)
+    path, feeds = single(tmp_path, "GRU", *arrays, hidden_size=6, outputs=2, direction="bidirectional", layout=1)
+    path = with_symbolic_steps(path, 1)
+    found = run(import_model(path), tmp_path, feeds, {"time": 4})
+    unrolled = run(import_model(path, sizes={"time": 4}), tmp_path, feeds)
+    np.testing.assert_array_equal(found[0], unrolled[0])
+    np.testing.assert_array_equal(found[1], unrolled[1])
+
+
+def with_symbolic_steps(path: Path, dimension: int = 0) -> Path:
+    """The model with a symbol for its number of steps."""
+    model = onnx.load(path)
+    model.graph.input[0].type.tensor_type.shape.dim[dimension].dim_param = "time"
+    onnx.save(model, path)
+    return path
+
+
+def test_more_steps_than_are_unrolled_are_a_loop(tmp_path: Path) -> None:
     steps = MAX_EXPRESSIONS // 3 + 1
     path, _ = single(tmp_path, "LSTM", *operands("LSTM", (steps, 1, 2, 2)), hidden_size=2)
-    with pytest.raises(UnsupportedError, match=rf"unrolling {steps} steps takes {3 * steps} tensor expressions"):
-        import_model(path)
-
-
-def test_a_symbolic_number_of_steps_wants_to_be_bound(tmp_path: Path) -> None:
-    x, w, r = operands("RNN", full=False)[:3]
-    node = helper.make_node("RNN", ["x", "w", "r"], ["y"], hidden_size=6)
-    weights = {"w": w, "r": r}
-    path = save(tmp_path / "m.onnx", [node], {"x": ("float32", ["time", "n", 5])}, ["y"], weights)
-    with pytest.raises(UnsupportedError, match="--shape time=SIZE"):
-        import_model(path)
-    (found,) = run(import_model(path, sizes={"time": 4}), tmp_path, {"x": x}, {"n": 3})
-    assert found.shape == (4, 1, 3, 6)
+    assert len(import_model(path).graph.nodes) < 20
+    check(tmp_path, "LSTM", *operands("LSTM", (steps, 1, 2, 2)), hidden_size=2, outputs=3, atol=1e-5)
 
 
 @pytest.mark.parametrize(

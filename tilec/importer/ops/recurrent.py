@@ -1,14 +1,14 @@
-"""Unrolled recurrences, the common part of RNN, GRU and LSTM: directions, lengths, products and outputs.
+"""Recurrences, the common part of RNN, GRU and LSTM: directions, lengths, products and outputs.
 
 States have the shape [d, b, h]: direction, batch, hidden unit. A bidirectional operator runs both directions in one
 expression: at step s the first is at time s, the second at time T - 1 - s. Where sequences have lengths of their own, a
 state is unchanged at times behind the end of its sequence; a backward state thus keeps its initial value until the
-sequence's last time.
+sequence's last time. Few steps are unrolled; more, or a number that depends on sizes, are a serial loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilec.importer.builder import Axis
@@ -16,14 +16,15 @@ from tilec.importer.compose import every_result
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.movement import MAX_PARTS, concatenated, transposed
-from tilec.importer.shapes import ShapeError, shape_text, symbols_of
+from tilec.importer.serial_loop import BodyResults, serial_loop
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, constant_value
 
 MAX_EXPRESSIONS = 128
-"""Maximal number of tensor expressions that a recurrence is unrolled to. Scheduling takes about 0.2 s for each: no two
-time steps are alike, for each reads other elements of the input."""
+"""Maximal number of tensor expressions that a recurrence is unrolled to; one of more steps is a loop. Scheduling takes
+about 0.2 s for each: no two time steps are alike, for each reads other elements of the input."""
 
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
@@ -42,7 +43,8 @@ class WeightScale:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recurrence:
-    """A recurrent operator's operands and sizes; `lengths` is None where every sequence has all steps.
+    """A recurrent operator's operands and sizes; `lengths` is None where every sequence has all steps. `unrolled` is
+    the number of steps that are expressions of their own, None for a loop over `steps`.
 
     With `scales` (of W and R) the weights are integers, and their other factors are quantised before each product.
     """
@@ -53,7 +55,8 @@ class Recurrence:
     recurrent: Value
     bias: Value | None
     lengths: Value | None
-    steps: int
+    steps: Expr
+    unrolled: int | None
     backward: bool
     scales: tuple[WeightScale, WeightScale] | None = None
 
@@ -72,25 +75,81 @@ class Recurrence:
         return self.op.builder.iterators("dbh", self.shape)
 
     def time(self, step: int, direction: Expr) -> Expr:
-        """The time of a direction at a step."""
-        last = self.steps - 1
+        """The time of a direction at a step that is unrolled."""
         if self.shape[0] == Const(1):
-            return Const(last - step if self.backward else step)
-        return simplify(formula("s + d * rest", s=step, d=direction, rest=last - 2 * step))
+            text = "steps - 1 - s" if self.backward else "s"
+            return simplify(formula(text, s=step, steps=self.steps))
+        return simplify(formula("s + d * (steps - 1 - 2 * s)", s=step, d=direction, steps=self.steps))
 
-    def masked(self, step: int, axes: Sequence[Axis], new: Expr, old: Value) -> Expr:
-        """The state after a step: the old one at times behind the end of the sequence."""
-        if self.lengths is None:
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A step while its expressions are made: a suffix of their names; the input's projection, by direction, batch and
+    row; whether the time lies before the end of the sequence, by direction and batch (None: always)."""
+
+    label: str
+    source: Callable[[Expr, Expr, Expr], Expr]
+    running: Callable[[Expr, Expr], Expr] | None
+
+    def masked(self, axes: Sequence[Axis], new: Expr, old: Value) -> Expr:
+        """The state after the step: the old one at times behind the end of the sequence."""
+        if self.running is None:
             return new
         d, b, _ = index = [a.var for a in axes]
-        text = "where(time < i64(n), new, old)"
-        return formula(text, time=self.time(step, d), n=self.lengths.access([b]), new=new, old=old.at(index))
+        return formula("where(running, new, old)", running=self.running(d, b), new=new, old=old.at(index))
+
+
+Cell = Callable[[Step, Sequence[Value]], Sequence[Value]]
+"""The states after a step from those before it, the hidden state first."""
+
+
+def run_cells(r: Recurrence, source: Value, first: Sequence[Value], cell: Cell) -> tuple[Value, Sequence[Value]]:
+    """The output Y and the states after the last step, from the projection of the input and the initial states."""
+    if r.unrolled is None:
+        return _looped(r, source, first, cell)
+    states, hidden = first, list[Value]()
+    for number in range(r.unrolled):
+        states = cell(_unrolled_step(r, source, number), states)
+        hidden.append(states[0])
+    return all_states(r, r.unrolled, hidden), states
+
+
+def _unrolled_step(r: Recurrence, source: Value, number: int) -> Step:
+    def element(d: Expr, b: Expr, row: Expr) -> Expr:
+        return source.access([d, r.time(number, d), b, row])
+
+    def running(d: Expr, b: Expr) -> Expr:
+        assert r.lengths is not None
+        return formula("time < i64(n)", time=r.time(number, d), n=r.lengths.access([b]))
+
+    return Step(str(number), element, None if r.lengths is None else running)
+
+
+def _looped(r: Recurrence, source: Value, first: Sequence[Value], cell: Cell) -> tuple[Value, Sequence[Value]]:
+    """The same as a loop, whose step takes its part of the projection in the order of steps."""
+    d, b, _ = r.shape
+    s, d_, b_, g = axes = r.op.builder.iterators("sdbg", (r.steps, d, b, source.shape[3]))
+    body = _by_direction(r, s.var, d_.var, lambda time: source.access([d_.var, time, b_.var, g.var]))
+    sequences = [r.op.emit(axes, body, source.ttype, part="steps")]
+    if r.lengths is not None:
+        count = r.lengths.access([b_.var])
+        running = _by_direction(r, s.var, d_.var, lambda time: formula("time < i64(n)", time=time, n=count))
+        sequences.append(r.op.emit(axes[:3], running, "bool", part="running"))
+    reads = [value for value in r.op.inputs if value is not None]
+
+    def step(states: Sequence[Value], taken: Sequence[Value]) -> BodyResults:
+        running = None if r.lengths is None else lambda d, b: taken[1].access([d, b])
+        states = cell(Step("", lambda *index: taken[0].access(index), running), states)
+        return BodyResults(states, states[:1])
+
+    last, stacks = serial_loop(r.op, first, sequences, reads, step)
+    return _loop_states(r, stacks[0]), last
 
 
 def recurrence(op: Op, gates: int, expressions: int) -> Recurrence:
     """The checked operands of an operator with this number of gates and of expressions a step.
 
-    Raises UnsupportedError beyond `MAX_EXPRESSIONS` and for an unknown number of steps.
+    A loop is made of more than `MAX_EXPRESSIONS`, and of an unknown number of steps.
     """
     x, weight, recurrent = op.value(0), op.value(1), op.value(2)
     direction = op.text("direction", "forward")
@@ -107,19 +166,12 @@ def recurrence(op: Op, gates: int, expressions: int) -> Recurrence:
         require_shape(op, "B", op.value(3), (directions, simplify(formula("r * 2", r=rows))))
     extent = x.shape[1 if op.integer("layout") else 0]
     steps = constant_value(extent)
-    if steps is None:
-        flags = " ".join(f"--shape {symbol}=SIZE" for symbol in symbols_of((extent,)))
-        raise op.unsupported("the number of time steps depends on a symbolic size", f"Bind it with {flags}.")
-    if steps * expressions > MAX_EXPRESSIONS:
-        raise op.unsupported(
-            f"unrolling {steps} steps takes {steps * expressions} tensor expressions, the limit is {MAX_EXPRESSIONS}",
-            f"Up to {MAX_EXPRESSIONS // expressions} steps are compiled; the fallback runs more.",
-        )
+    unrolled = steps if steps is not None and steps * expressions <= MAX_EXPRESSIONS else None
     lengths = op.optional(4)
     known = None if lengths is None else lengths.known()
-    if known is not None and all(n == Const(steps) for n in known):
+    if known is not None and all(n == extent for n in known):
         lengths = None
-    result = Recurrence(op, x, weight, recurrent, op.optional(3), lengths, steps, direction == "reverse")
+    result = Recurrence(op, x, weight, recurrent, op.optional(3), lengths, extent, unrolled, direction == "reverse")
     if lengths is not None:
         require_shape(op, "sequence_lens", lengths, result.shape[1:2])
     return result
@@ -150,7 +202,7 @@ def projected(r: Recurrence, apart: Expr | None = None) -> Value:
     From row `apart` on the second bias is left out, for a cell that adds it elsewhere.
     """
     rows, width = r.weight.shape[1:]
-    sizes = (r.shape[0], Const(r.steps), r.shape[1], rows, width)
+    sizes = (r.shape[0], r.steps, r.shape[1], rows, width)
     d, t, b, g, i = axes = r.op.builder.iterators("dtbgi", sizes)
     index = [b.var, t.var, i.var] if r.by_batch else [t.var, b.var, i.var]
     row = (d.var, g.var, i.var)
@@ -207,11 +259,11 @@ def _product(
     return r.op.emit(spatial, body, "f32", part=part)
 
 
-def all_states(r: Recurrence, states: Sequence[Value]) -> Value:
+def all_states(r: Recurrence, steps: int, states: Sequence[Value]) -> Value:
     """The output Y: the states of all times, 0 behind the end of a sequence."""
     parts = [
-        _states(r, states, first, min(first + MAX_PARTS, r.steps), "" if r.steps <= MAX_PARTS else f"times{first}")
-        for first in range(0, r.steps, MAX_PARTS)
+        _states(r, states, first, min(first + MAX_PARTS, steps), "" if steps <= MAX_PARTS else f"times{first}")
+        for first in range(0, steps, MAX_PARTS)
     ]
     if not parts:
         d, b, h = r.shape
@@ -224,16 +276,36 @@ def _states(r: Recurrence, states: Sequence[Value], first: int, last: int, part:
     index = (d.var, b.var, h.var)
     body: Expr | None = None
     for time in reversed(range(first, last)):
-        ahead, behind = states[time].at(index), states[r.steps - 1 - time].at(index)
+        ahead, behind = states[time].at(index), states[-1 - time].at(index)
         if r.shape[0] == Const(1):
             element = behind if r.backward else ahead
         else:
             element = formula("where(d == 0, ahead, behind)", d=d.var, ahead=ahead, behind=behind)
         body = element if body is None else formula("where(t == n, x, y)", t=t.var, n=time - first, x=element, y=body)
     assert body is not None
+    return _output(r, (t, d, b, h), formula("t + first", t=t.var, first=first), body, part)
+
+
+def _loop_states(r: Recurrence, stack: Value) -> Value:
+    """The output Y from the states in the order of steps: that of times, or the opposite one."""
+    t, d, b, h = axes = r.op.builder.iterators("tdbh", (r.steps, *r.shape))
+    body = _by_direction(r, t.var, d.var, lambda step: stack.access([step, d.var, b.var, h.var]))
+    return _output(r, axes, t.var, body)
+
+
+def _by_direction(r: Recurrence, step: Expr, direction: Expr, element: Callable[[Expr], Expr]) -> Expr:
+    """An element at the time of a step, or at the step of a time, where both are iterators."""
+    last = simplify(formula("steps - 1 - s", s=step, steps=r.steps))
+    if r.shape[0] == Const(1):
+        return element(last if r.backward else step)
+    return formula("where(d == 0, x, y)", d=direction, x=element(step), y=element(last))
+
+
+def _output(r: Recurrence, axes: Sequence[Axis], time: Expr, body: Expr, part: str = "") -> Value:
+    """A part of Y from states at a time, 0 behind the end of a sequence."""
+    t, d, b, h = axes
     if r.lengths is not None:
-        place = {"t": formula("t + first", t=t.var, first=first), "n": r.lengths.access([b.var])}
-        body = formula("where(t < i64(n), x, 0.0)", **place, x=body)
+        body = formula("where(t < i64(n), x, 0.0)", t=time, n=r.lengths.access([b.var]), x=body)
     return r.op.emit([b, t, d, h] if r.by_batch else [t, d, b, h], body, r.x.ttype, part=part)
 
 

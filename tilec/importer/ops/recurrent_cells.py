@@ -9,7 +9,7 @@ from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.recurrent import (
     Recurrence,
-    all_states,
+    Step,
     fed_back,
     initial,
     last_state,
@@ -17,6 +17,7 @@ from tilec.importer.ops.recurrent import (
     recurrence,
     recurrent_bias,
     require_shape,
+    run_cells,
 )
 from tilec.importer.ops.recurrent_activation import Activations, activations
 from tilec.importer.registry import operator
@@ -30,15 +31,16 @@ def _rnn(op: Op) -> tuple[Value | None, ...]:
     """`H = f(X W + H R + biases)`."""
     r = recurrence(op, gates=1, expressions=2)
     act = _activations(r, ["Tanh"])
-    source, state = projected(r), initial(r, 5, "initial_h")
-    states: list[Value] = []
-    for step in range(r.steps):
+
+    def cell(step: Step, states: Sequence[Value]) -> Sequence[Value]:
+        (state,) = states
         axes = r.axes()
-        back = fed_back(r, state, 0, 1, f"back{step}")
-        body = act.apply(0, _gate(r, step, 0, axes, source, back), axes[0].var)
-        state = op.emit(axes, r.masked(step, axes, body, state), r.x.ttype, part=f"h{step}")
-        states.append(state)
-    return all_states(r, states), last_state(r, state, 1)
+        back = fed_back(r, state, 0, 1, f"back{step.label}")
+        body = act.apply(0, _gate(r, step, 0, axes, back), axes[0].var)
+        return [op.emit(axes, step.masked(axes, body, state), r.x.ttype, part=f"h{step.label}")]
+
+    output, (state,) = run_cells(r, projected(r), [initial(r, 5, "initial_h")], cell)
+    return output, last_state(r, state, 1)
 
 
 @operator("GRU")
@@ -48,40 +50,41 @@ def _gru(op: Op) -> tuple[Value | None, ...]:
     r = recurrence(op, gates=3, expressions=2 if behind else 4)
     act = _activations(r, ["Sigmoid", "Tanh"])
     source = projected(r, simplify(formula("2 * h", h=r.shape[2])) if behind else None)
-    state, states = initial(r, 5, "initial_h"), list[Value]()
-    for step in range(r.steps):
-        candidate = _behind(r, step, act, source, state) if behind else _before(r, step, act, source, state)
-        axes, new = candidate
-        state = op.emit(axes, r.masked(step, axes, new, state), r.x.ttype, part=f"h{step}")
-        states.append(state)
-    return all_states(r, states), last_state(r, state, 1)
+
+    def cell(step: Step, states: Sequence[Value]) -> Sequence[Value]:
+        (state,) = states
+        axes, new = _behind(r, step, act, state) if behind else _before(r, step, act, state)
+        return [op.emit(axes, step.masked(axes, new, state), r.x.ttype, part=f"h{step.label}")]
+
+    output, (state,) = run_cells(r, source, [initial(r, 5, "initial_h")], cell)
+    return output, last_state(r, state, 1)
 
 
-def _before(r: Recurrence, step: int, act: Activations, source: Value, state: Value) -> tuple[tuple[Axis, ...], Expr]:
+def _before(r: Recurrence, step: Step, act: Activations, state: Value) -> tuple[tuple[Axis, ...], Expr]:
     """A step whose reset gate scales the state: `c = g(X W + (r * H) R + biases)`."""
     axes = r.axes()
     d, place = axes[0].var, [a.var for a in axes]
-    back = fed_back(r, state, 0, 2, f"back{step}")
-    reset = act.apply(0, _gate(r, step, 1, axes, source, back), d)
+    back = fed_back(r, state, 0, 2, f"back{step.label}")
+    reset = act.apply(0, _gate(r, step, 1, axes, back), d)
     scaled = state
     if back is not None:
-        scaled = r.op.emit(axes, formula("r * h", r=reset, h=state.at(place)), r.x.ttype, part=f"reset{step}")
-    candidate = _gate(r, step, 2, axes, source, fed_back(r, scaled, 2, 1, f"candidate{step}"), first=2)
-    return axes, _mixed(act, _gate(r, step, 0, axes, source, back), candidate, state.at(place), d)
+        scaled = r.op.emit(axes, formula("r * h", r=reset, h=state.at(place)), r.x.ttype, part=f"reset{step.label}")
+    candidate = _gate(r, step, 2, axes, fed_back(r, scaled, 2, 1, f"candidate{step.label}"), first=2)
+    return axes, _mixed(act, _gate(r, step, 0, axes, back), candidate, state.at(place), d)
 
 
-def _behind(r: Recurrence, step: int, act: Activations, source: Value, state: Value) -> tuple[tuple[Axis, ...], Expr]:
+def _behind(r: Recurrence, step: Step, act: Activations, state: Value) -> tuple[tuple[Axis, ...], Expr]:
     """A step whose reset gate scales the product: `c = g(X W + WB + r * (H R + RB))`."""
     axes = r.axes()
     d, place = axes[0].var, [a.var for a in axes]
-    back = fed_back(r, state, 0, 3, f"back{step}")
-    reset = act.apply(0, _gate(r, step, 1, axes, source, back), d)
+    back = fed_back(r, state, 0, 3, f"back{step.label}")
+    reset = act.apply(0, _gate(r, step, 1, axes, back), d)
     row = _row(r, 2, axes)
     fed = recurrent_bias(r, d, row)
     if back is not None:
         fed = formula("x + b", x=back.access([d, place[1], row]), b=fed)
-    candidate = formula("x + r * y", x=_gate(r, step, 2, axes, source, None), r=reset, y=fed)
-    return axes, _mixed(act, _gate(r, step, 0, axes, source, back), candidate, state.at(place), d)
+    candidate = formula("x + r * y", x=_gate(r, step, 2, axes, None), r=reset, y=fed)
+    return axes, _mixed(act, _gate(r, step, 0, axes, back), candidate, state.at(place), d)
 
 
 def _mixed(act: Activations, update: Expr, candidate: Expr, state: Expr, direction: Expr) -> Expr:
@@ -101,17 +104,16 @@ def lstm(r: Recurrence) -> tuple[Value | None, ...]:
     peephole = op.optional(7)
     if peephole is not None:
         require_shape(op, "P", peephole, (r.shape[0], simplify(formula("3 * h", h=r.shape[2]))))
-    source, state, cell = projected(r), initial(r, 5, "initial_h"), initial(r, 6, "initial_c")
-    states: list[Value] = []
-    for step in range(r.steps):
+    source, first = projected(r), [initial(r, 5, "initial_h"), initial(r, 6, "initial_c")]
+
+    def step_of(step: Step, states: Sequence[Value]) -> Sequence[Value]:
+        state, cell = states
         axes = r.axes()
         place = [a.var for a in axes]
-        back = fed_back(r, state, 0, 4, f"back{step}")
+        back = fed_back(r, state, 0, 4, f"back{step.label}")
 
-        def gate(
-            number: int, cell: Value | None, step: int = step, axes: Sequence[Axis] = axes, back: Value | None = back
-        ) -> Expr:
-            total = _gate(r, step, number, axes, source, back)
+        def gate(number: int, cell: Value | None) -> Expr:
+            total = _gate(r, step, number, axes, back)
             if peephole is None or cell is None:
                 return total
             factor = peephole.access([axes[0].var, _row(r, number, axes)])
@@ -123,12 +125,13 @@ def lstm(r: Recurrence) -> tuple[Value | None, ...]:
             forget = act.apply(0, gate(2, cell), place[0])
         fresh = act.apply(1, gate(3, None), place[0])
         body = formula("f * old + i * c", f=forget, old=cell.at(place), i=taken, c=fresh)
-        cell = op.emit(axes, r.masked(step, axes, body, cell), r.x.ttype, part=f"c{step}")
-        put = act.apply(0, gate(1, cell), place[0])
-        body = formula("o * h", o=put, h=act.apply(2, cell.access(place), place[0], clipped=False))
-        state = op.emit(axes, r.masked(step, axes, body, state), r.x.ttype, part=f"h{step}")
-        states.append(state)
-    return all_states(r, states), last_state(r, state, 1), last_state(r, cell, 2)
+        new = op.emit(axes, step.masked(axes, body, cell), r.x.ttype, part=f"c{step.label}")
+        put = act.apply(0, gate(1, new), place[0])
+        body = formula("o * h", o=put, h=act.apply(2, new.access(place), place[0], clipped=False))
+        return op.emit(axes, step.masked(axes, body, state), r.x.ttype, part=f"h{step.label}"), new
+
+    output, (state, cell) = run_cells(r, source, first, step_of)
+    return output, last_state(r, state, 1), last_state(r, cell, 2)
 
 
 def _activations(r: Recurrence, defaults: Sequence[str]) -> Activations:
@@ -140,12 +143,10 @@ def _row(r: Recurrence, gate: int, axes: Sequence[Axis]) -> Expr:
     return simplify(formula("gate * size + h", gate=gate, size=r.shape[2], h=axes[2].var))
 
 
-def _gate(
-    r: Recurrence, step: int, gate: int, axes: Sequence[Axis], source: Value, back: Value | None, first: int = 0
-) -> Expr:
+def _gate(r: Recurrence, step: Step, gate: int, axes: Sequence[Axis], back: Value | None, first: int = 0) -> Expr:
     """The argument of a gate's activation: the input's projection plus the state fed back (from gate `first` on)."""
     d, b, _ = (a.var for a in axes)
-    total = source.access([d, r.time(step, d), b, _row(r, gate, axes)])
+    total = step.source(d, b, _row(r, gate, axes))
     if back is None:
         return total
     return formula("x + z", x=total, z=back.access([d, b, _row(r, gate - first, axes)]))

@@ -5,9 +5,10 @@ What follows sees plain types only: a code is shifted and masked out of its word
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tilec.ir.algebra import simplify
+from tilec.ir.algebra import linear_form, simplify
 from tilec.ir.codes import decoded, encoded, number_type
 from tilec.ir.expr import (
     Access,
@@ -25,7 +26,8 @@ from tilec.ir.expr import (
 )
 from tilec.ir.graph import Graph, Node, Tensor
 from tilec.ir.scalars import is_weak, type_of
-from tilec.ir.types import TTYPES, has_numpy_dtype, word_shape
+from tilec.ir.small_types import decode_integer
+from tilec.ir.types import TTYPES, TType, has_numpy_dtype, word_shape
 from tilec.ir.words import word_type
 from tilec.scheduler.graph_passes.rewrite import fresh, live
 from tilec.scheduler.graph_passes.split_reductions import split_reductions
@@ -33,6 +35,9 @@ from tilec.scheduler.refusals import RewrittenGraph
 
 CODE = "u8"
 """Type of a stored code of a tensor that is no constant."""
+
+Extents = Mapping[str, Expr]
+"""Iterator that is summed over -> its extent."""
 
 WORD_BITS = 32
 """Bits of the words that a reduction reads."""
@@ -82,15 +87,16 @@ def _plain(name: str, tensor: Tensor, graph: Graph) -> Tensor:
 
 @dataclass
 class _Storage:
-    """Bodies over codes, and the constants that reductions read in words of their own: (tensor, dimension) -> node."""
+    """Bodies over codes. `packed` are constants that reductions read in words of their own: (tensor, dimension, codes
+    of a word) -> the node that packs them and its tensor."""
 
     graph: Graph
-    packed: dict[tuple[str, int], tuple[Node, Tensor]] = field(default_factory=dict)
+    packed: dict[tuple[str, int, int], tuple[Node, Tensor]] = field(default_factory=dict)
 
     def stored(self, expr: TensorExpr) -> TensorExpr:
         """A node's expression over plain tensors."""
         ttype = self.graph.tensors[expr.tensor].ttype
-        reduce = frozenset(expr.reduce)
+        reduce = {i: expr.domain[i] for i in expr.reduce}
         if TTYPES[ttype].coded:
             return replace(expr, body=self._moved(expr.body, ttype))
         body = self._numbers(expr.body, reduce)
@@ -106,12 +112,13 @@ class _Storage:
             return TTYPES[expr.fn].coded
         return isinstance(expr, Call) and expr.fn == "where" and any(map(self._is_coded, expr.args[1:]))
 
-    def _numbers(self, expr: Expr, reduce: frozenset[str]) -> Expr:
+    def _numbers(self, expr: Expr, reduce: Extents) -> Expr:
         """A body of a plain type, with decoded elements in place of codes."""
         match expr:
             case Call(fn, (operand,)) if fn in TTYPES and not TTYPES[fn].coded and self._is_coded(operand):
                 kind = self._kind(operand)
-                number = decoded(kind, self._code(operand, kind, reduce))
+                code = self._code(operand, kind, reduce)
+                number = _sign_extended(code, TTYPES[kind]) or decoded(kind, code)
                 return number if number_type(kind) == fn else Call(fn, (number,))
             case _:
                 return rebuild(expr, lambda e: self._numbers(e, reduce))
@@ -120,16 +127,16 @@ class _Storage:
         """A body of a coded type as its code in a byte."""
         match expr:
             case Access(tensor, index) if tensor not in self.graph.constants:
-                return Access(tensor, tuple(self._numbers(i, frozenset()) for i in index))
+                return Access(tensor, tuple(self._numbers(i, {}) for i in index))
             case Call("where", (condition, yes, no)):
                 chosen = (self._moved(yes, ttype), self._moved(no, ttype))
-                return Call("where", (self._numbers(condition, frozenset()), *chosen))
+                return Call("where", (self._numbers(condition, {}), *chosen))
             case Reduce():
                 raise AssertionError(expr)
             case _:
-                return Call(CODE, (self._code(expr, ttype, frozenset()),))
+                return Call(CODE, (self._code(expr, ttype, {}),))
 
-    def _code(self, expr: Expr, ttype: str, reduce: frozenset[str]) -> Expr:
+    def _code(self, expr: Expr, ttype: str, reduce: Extents) -> Expr:
         """A body of a coded type as its code, a u32."""
         match expr:
             case Access(tensor, index) if tensor in self.graph.constants:
@@ -151,26 +158,27 @@ class _Storage:
         kind = self._kind(operand)
         return kind if is_weak(kind) or not TTYPES[kind].coded else number_type(kind)
 
-    def _from_words(self, tensor: str, index: tuple[Expr, ...], reduce: frozenset[str]) -> Expr:
+    def _from_words(self, tensor: str, index: tuple[Expr, ...], reduce: Extents) -> Expr:
         """A code out of a constant: from words along a reduced dimension, else from the words that it is stored in."""
         ttype = TTYPES[self.graph.tensors[tensor].ttype]
         if not index or ttype.per_word == 1:
             return Call("u32", (Access(tensor, index),))
-        reduced = [d for d, i in enumerate(index) if variables(i) & reduce]
+        reduced = [d for d, i in enumerate(index) if variables(i) & reduce.keys()]
         if not reduced:
             return _extracted(tensor, index, len(index) - 1, ttype.per_word, ttype.bits)
         shape = self.graph.tensors[tensor].shape
         along = max(reduced, key=lambda d: (constant_value(shape[d]) or 0, d))
-        return _extracted(self._packed(tensor, along), index, along, WORD_BITS // ttype.bits, ttype.bits)
+        per_word = _codes_of_a_word(ttype.bits, index[along], reduce)
+        return _extracted(self._packed(tensor, along, per_word), index, along, per_word, ttype.bits)
 
-    def _packed(self, tensor: str, along: int) -> str:
+    def _packed(self, tensor: str, along: int, per_word: int) -> str:
         """The name of a constant's codes in u32 words along a dimension."""
-        if (tensor, along) not in self.packed:
+        key = (tensor, along, per_word)
+        if key not in self.packed:
             shape, kind = self.graph.tensors[tensor].shape, TTYPES[self.graph.tensors[tensor].ttype]
             taken = {*self.graph.tensors, *(node.name for node, _ in self.packed.values())}
             name = f"{tensor}_words" if f"{tensor}_words" not in taken else fresh(f"{tensor}_words", taken)
             axes = tuple(f"i{d}" for d in range(len(shape)))
-            per_word = WORD_BITS // kind.bits
             words = simplify(Binary("//", Binary("+", shape[along], Const(per_word - 1)), Const(per_word)))
             extents = tuple(words if d == along else n for d, n in enumerate(shape))
             body: Expr | None = None
@@ -183,8 +191,27 @@ class _Storage:
                 body = part if body is None else Call("bitor", (body, part))
             assert body is not None
             node = Node(TensorExpr(name, axes, (), extents, body), "words")
-            self.packed[tensor, along] = (node, Tensor(extents, f"u{WORD_BITS}"))
-        return self.packed[tensor, along][0].name
+            self.packed[key] = (node, Tensor(extents, f"u{WORD_BITS}"))
+        return self.packed[key][0].name
+
+
+def _codes_of_a_word(bits: int, index: Expr, reduce: Extents) -> int:
+    """The number of codes of a word along an index: as many as fit, or fewer of which a whole number makes the runs of
+    neighbours that the reduction walks along, where that leaves no more than half of a word unused."""
+    most = WORD_BITS // bits
+    steps = linear_form(index)[0]
+    runs = [reduce.get(i.name) if abs(step) == 1 else Const(step) for i, step in steps.items() if isinstance(i, Var)]
+    lengths = [constant_value(run) or 1 for run in runs if run is not None]
+    return next((n for n in range(most, most // 2, -1) if all(length % n == 0 for length in lengths)), most)
+
+
+def _sign_extended(code: Expr, ttype: TType) -> Expr | None:
+    """A signed integer out of its word by two shifts; None for any other code."""
+    match code:
+        case Call("bitand", (Call("shr", (word, place)), _)) if ttype.decode == decode_integer(ttype.bits, signed=True):
+            top = Call("shl", (word, Binary("-", Const(WORD_BITS - ttype.bits), place)))
+            return Call("shr", (Call("i32", (top,)), Const(WORD_BITS - ttype.bits)))
+    return None
 
 
 def _extracted(tensor: str, index: tuple[Expr, ...], along: int, per_word: int, bits: int) -> Expr:

@@ -12,6 +12,7 @@ from tests.cpu_models import HOST
 from tilec.codegen.cpu.compile.build_library import build_library
 from tilec.codegen.launch_table import PointerTable
 from tilec.ir.evaluate import integer
+from tilec.ir.expr import Binary, Call, Const, Var
 from tilec.ir.text import parse_expr
 from tilec.runtime.cpu.library import load_library
 
@@ -63,3 +64,16 @@ def test_a_part_is_computed_when_its_symbols_are_known(tmp_path):
     assert [run(sizes)[p] for p in (first, second, third)] == [15, -7, -7]
     assert [run(sizes, (0, 1))[p] for p in (first, second, third)] == [15, 23, -7]
     assert [run(sizes, (0, 1, 2))[p] for p in (first, second, third)] == [15, 23, 10]
+
+
+@pytest.mark.feature("B05", "B24")
+def test_long_chains_of_places_are_compiled_in_time(tmp_path):
+    """Each place is the end of one of the two before it."""
+    numbers, ends, sizes = builder(), [Var("batch"), Var("seq")], {"batch": 5, "seq": 70, "past": 9}
+    values = [sizes["batch"], sizes["seq"]]
+    for step in range(80):
+        end = Binary("+", Call("maximum", (ends[-1], ends[-2])), Binary("*", ends[-2], Const(step % 2)))
+        ends.append(numbers.add(end))
+        values.append((max(values[-1], values[-2]) + values[-2] * (step % 2) + 2**63) % 2**64 - 2**63)
+    run = compiled(numbers.numbers, tmp_path)(sizes)
+    assert [run[numbers.position(end)] for end in ends] == values
