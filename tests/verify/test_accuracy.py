@@ -72,6 +72,7 @@ def test_distances_are_relative_to_the_float_model():
     assert distance(np.ones(1), np.zeros(1)).relative == np.inf
 
 
+@pytest.mark.feature("W45")
 def test_accuracy_is_told_and_judged_where_it_is_asked_for(tmp_path):
     model = network(tmp_path / "m.onnx")
     plan = built(tmp_path, model)

@@ -86,6 +86,7 @@ def verified(folder, plan, wrong, model, options=ONE_DRAW):
     return verify_native(folder, plan, kernels, model, options, lambda _done, _total: None)
 
 
+@pytest.mark.feature("W45")
 def test_onnxruntime_agrees_with_itself_and_with_tilec(tmp_path):
     """Optimised and not it differs by steps of quantisers, as tilec does from either."""
     model = network(tmp_path / "m.onnx")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, sqrt
+from math import isfinite, prod, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 
 from tilec.errors import UnsupportedError
 from tilec.ir.evaluate import evaluate
-from tilec.ir.expr import Access, Call, Expr, Reduce, TensorExpr, operands, rebuild, walk
+from tilec.ir.expr import Access, Call, Expr, Reduce, TensorExpr, constant_value, operands, rebuild, walk
+from tilec.ir.graph import Node, Tensor
 from tilec.ir.numpy_scalars import ttype_of
 from tilec.ir.plan import Group, Plan
 from tilec.ir.scalars import BITCASTS
 from tilec.ir.types import HALVES
 from tilec.ir.weights import read_constant
 from tilec.lower.promote_halves import PROMOTED_TTYPE, promote_halves
+from tilec.verify.ball_arithmetic import UNIT_ROUNDOFF
 from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
 from tilec.verify.rounding_bounds import enclosures, quantising
@@ -161,16 +163,31 @@ def evaluated(
     wide = frozenset.intersection(*(frozenset(variant.wide) for variant in group.variants))
     ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if wide else {}
     arrays = dict(given)
+    terms: dict[str, float] = {}
     for node in group.nodes:
         ttype = PROMOTED_TTYPE if node.name in wide else plan.tensors[node.name].ttype
         expr = promote_halves(node.expr, wide, ttypes)
         result = evaluate(expr, arrays, ttype=ttype)
         if disturbing is not None:
             result = _with_draws(expr, arrays, result, ttype, disturbing)
-        if disturbing is not None and (off := sqrt(kernel_variance(node, plan.tensors))):
-            result = disturbed(result, _precise(expr, arrays, result), off, expr.reducer, disturbing)
+        summed = counted_terms(node, plan.tensors, terms)
+        added = UNIT_ROUNDOFF["f32"] ** 2 * summed if result.dtype.kind in "fV" else 0.0
+        if disturbing is not None and (off := sqrt(kernel_variance(node, plan.tensors) + added)):
+            result = disturbed(
+                result, _precise(expr, arrays, result), off, "sum" if added else expr.reducer, disturbing
+            )
         arrays[node.name] = result
     return arrays
+
+
+def counted_terms(node: Node, tensors: Mapping[str, Tensor], terms: dict[str, float]) -> float:
+    """Terms of the integer sums that a node makes real, which other implementations sum in f32 and round: integer
+    nodes pass on in `terms` what they are made of."""
+    most = max((terms.get(tensor, 0.0) for tensor in operands(node.expr)), default=0.0)
+    if tensors[node.name].ttype in ("i32", "i64"):
+        count = prod(constant_value(node.expr.domain[name]) or 1 for name in node.expr.reduce)
+        terms[node.name] = max(most, count if node.expr.reducer == "sum" else 0.0)
+    return most
 
 
 def _with_draws(
