@@ -65,6 +65,10 @@ def _command(folder: str, arguments: list[str], out: int, err: int) -> None:
         os._exit(code)
 
 
+OPTIONAL = "tilec.torch_backend"
+"""What needs a package that need not be there, and no command imports."""
+
+
 def main() -> None:
     """Load once all that a command may import, then serve."""
     import rich.console
@@ -73,7 +77,7 @@ def main() -> None:
     import tilec
 
     for module in pkgutil.walk_packages(tilec.__path__, "tilec."):
-        if not module.name.endswith("__main__"):
+        if not module.name.endswith("__main__") and not module.name.startswith(OPTIONAL):
             importlib.import_module(module.name)
     gc.freeze()
 

@@ -51,6 +51,7 @@ _PAGES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
             r".* must be known at compile time and is computed from the model's inputs",
             r"the condition is computed from the model's inputs, and .*",
             r"the step is not a constant other than 0",
+            r"codes that are no constant",
         ),
     ),
     (
@@ -69,6 +70,8 @@ _PAGES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
             r"its expressions are nested too deep",
             r"a bias for symbolic channels",
             r"heads of a symbolic size",
+            r"the condition of a loop whose trip count depends on sizes is computed in its body",
+            r"carried value .* changes its shape or type",
         ),
     ),
     (
@@ -84,6 +87,10 @@ _PAGES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
             r"n-grams of strings",
             r"a constant given as .*",
             r"sparse constants in .*",
+            r"sparse values of type .*",
+            r"nothing is computed with .*",
+            r"a carried value is no tensor",
+            r"an output of the body is no tensor",
             r"elements of .* bits",
         ),
     ),
@@ -94,7 +101,7 @@ _PAGES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "it reads 'kept', whose shape depends on the data",
         (
             r"it reads .*",
-            r"it makes a sequence that leaves the compiled part",
+            r"it makes a sequence or codes that leave the compiled part",
             r".* goes from one part on onnxruntime to another, and its type is not known",
             r"output .* is made by no node",
         ),
