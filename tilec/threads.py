@@ -12,6 +12,9 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
+NAME = "tilec-side-by-side"
+"""Name of these threads."""
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -38,7 +41,7 @@ def map_side_by_side(function: Callable[[T], R], items: Sequence[T], threads: in
             except BaseException as error:
                 errors.append(error)
 
-    workers = [threading.Thread(target=work, daemon=True) for _ in range(min(threads, len(items)))]
+    workers = [threading.Thread(target=work, name=NAME, daemon=True) for _ in range(min(threads, len(items)))]
     try:
         for worker in workers:
             worker.start()
@@ -54,7 +57,7 @@ def map_side_by_side(function: Callable[[T], R], items: Sequence[T], threads: in
 
 def exit_process(code: int) -> None:
     """End with an exit code; without the clean-up of libraries where one of these threads is inside them."""
-    if any(thread.daemon and thread.is_alive() for thread in threading.enumerate()):
+    if any(thread.name == NAME for thread in threading.enumerate()):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

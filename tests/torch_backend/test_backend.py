@@ -6,6 +6,7 @@ torch = pytest.importorskip("torch", reason="pip install tilec[torch]")
 
 from torch import nn  # noqa: E402
 from torch._dynamo.exc import BackendCompilerFailed  # noqa: E402
+from torch.nn import functional  # noqa: E402
 
 from tilec.torch_backend import compile_graph, compiled_graph  # noqa: E402
 from tilec.torch_backend.options import Options, chosen_options  # noqa: E402
@@ -109,6 +110,34 @@ def test_memory_is_shared_and_strides_are_heeded(compiled):
         half = torch.randn(4, 4).to(torch.bfloat16)
         assert run(half).dtype == torch.bfloat16
         near(run(half), torch.relu(half))
+
+
+class Small(nn.Module):
+    def forward(self, x):
+        return torch.expm1(x), torch.log1p(x)
+
+
+def test_small_and_large_numbers_keep_their_digits(compiled):
+    x = torch.tensor([-0.999, -0.5, -1e-7, 0.0, 1e-30, 1e-7, 3e-4, 0.9, 1.0, 20.0, 80.0, float("inf"), float("nan")])
+    with torch.no_grad():
+        for ours, exact in zip(compiled(Small())(x), Small()(x.double()), strict=True):
+            torch.testing.assert_close(ours.double(), exact, rtol=1e-6, atol=0, equal_nan=True)
+
+
+def test_closed_rows_of_attention_are_zero_and_nan_stays(compiled):
+    class Masked(nn.Module):
+        def forward(self, q, k, v, mask):
+            return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    q, k, v = torch.randn(3, 1, 1, 4, 8)
+    q[0, 0, 2, 0] = float("nan")
+    mask = torch.ones(1, 1, 4, 4, dtype=torch.bool)
+    mask[0, 0, 1] = False
+    with torch.no_grad():
+        ours, theirs = compiled(Masked())(q, k, v, mask), Masked()(q, k, v, mask)
+    assert (ours[0, 0, 1] == 0).all()
+    assert ours[0, 0, 2].isnan().all()
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
 def test_operators_without_translation_stay_in_pytorch(compiled):

@@ -43,7 +43,8 @@ def _attention(
     elif attn_mask is not None:
         scores = t.emit("Add", scores, t.cast(attn_mask, dtype))
     weights = t.emit("Softmax", scores, axis=-1)
-    if attn_mask is not None:
-        nan = t.emit("IsNaN", weights)  # a row whose mask lets nothing through is 0 in PyTorch
-        weights = t.emit("Where", nan, t.literal(0, dtype), weights)
+    if attn_mask is not None:  # a row whose mask lets nothing through is 0 in PyTorch
+        largest = t.emit("ReduceMax", scores, t.onnx.integers([-1]), keepdims=1)
+        closed = t.emit("Equal", largest, t.literal(-math.inf, dtype))
+        weights = t.emit("Where", closed, t.literal(0, dtype), weights)
     return [t.emit("MatMul", weights, value.name), None]

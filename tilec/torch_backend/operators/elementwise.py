@@ -182,10 +182,13 @@ def _rsqrt(t: Translation, node: fx.Node, x: Tensor) -> str:
 
 @translates(aten.expm1.default)
 def _expm1(t: Translation, node: fx.Node, x: Tensor) -> str:
-    """`exp(x) - 1` by the hyperbolic tangent, exact near 0: `2 tanh(x/2) / (1 - tanh(x/2))`."""
+    """`exp(x) - 1`; near 0, where that cancels, `2 tanh(x/2) / (1 - tanh(x/2))`."""
     dtype = result_type(node)
-    half = t.emit("Tanh", t.emit("Mul", t.cast(x, dtype), t.literal(0.5, dtype)))
-    return t.emit("Div", t.emit("Add", half, half), t.emit("Sub", t.literal(1, dtype), half))
+    name, one = t.cast(x, dtype), t.literal(1, dtype)
+    half = t.emit("Tanh", t.emit("Mul", name, t.literal(0.5, dtype)))
+    small = t.emit("Div", t.emit("Add", half, half), t.emit("Sub", one, half))
+    near = t.emit("Less", t.emit("Abs", name), one)
+    return t.emit("Where", near, small, t.emit("Sub", t.emit("Exp", name), one))
 
 
 @translates(aten.log2.default, aten.log10.default)
@@ -326,5 +329,12 @@ def _softplus(t: Translation, node: fx.Node, x: Tensor, beta: float = 1, thresho
 
 @translates(aten.log1p.default)
 def _log1p(t: Translation, node: fx.Node, x: Tensor) -> str:
+    """`log(u) x / (u - 1)` for `u = 1 + x` below 1, as exact as x where u has lost its digits (Kahan)."""
     dtype = result_type(node)
-    return t.emit("Log", t.emit("Add", t.cast(x, dtype), t.literal(1, dtype)))
+    name, one = t.cast(x, dtype), t.literal(1, dtype)
+    whole = t.emit("Add", name, one)
+    log, apart = t.emit("Log", whole), t.emit("Sub", whole, one)
+    small = t.emit(
+        "Where", t.emit("Equal", apart, t.literal(0, dtype)), name, t.emit("Div", t.emit("Mul", log, name), apart)
+    )
+    return t.emit("Where", t.emit("Less", t.emit("Abs", name), one), small, log)

@@ -38,10 +38,7 @@ def _placed(t: Translation, x: Tensor, indices: Sequence[Tensor | None]) -> tupl
     rank = max(index.rank for index in given)
     names = [t.cast(index, torch.int64) for index in given]
     if len(names) > 1:
-        shapes = [t.emit("Shape", name) for name in names]
-        full = shapes[0]
-        # broadcast by an addition of zeros: one shape for all
-        total = names[0]
+        total = names[0]  # the sum has the shape of all
         for name in names[1:]:
             total = t.emit("Add", total, name)
         full = t.emit("Shape", total)
