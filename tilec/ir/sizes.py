@@ -149,6 +149,14 @@ def further_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> 
     return tuple(sizes for sizes in (*named, *usual) if sizes != pivot)
 
 
+def largest_sizes(
+    symbols: Iterable[str], ranges: Mapping[str, SymbolRange], sizes: Mapping[str, int]
+) -> dict[str, int]:
+    """The upper ends of all symbols; of one without, its size in `sizes`."""
+    most = {symbol: ranges.get(symbol, ANY_SIZE).most for symbol in symbols}
+    return {symbol: sizes[symbol] if end is None else end for symbol, end in most.items()}
+
+
 def _likely(entry: SymbolRange, place: int) -> int:
     """The n-th likely size of a symbol, or its last one."""
     return entry.likely[min(place, len(entry.likely) - 1)] if entry.likely else entry.pivot

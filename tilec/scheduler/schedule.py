@@ -12,7 +12,7 @@ from tilec.ir.expr import Access, Const
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan
-from tilec.ir.sizes import SymbolRange, further_sizes, pivot_sizes
+from tilec.ir.sizes import SymbolRange, further_sizes, largest_sizes, pivot_sizes
 from tilec.ir.types import is_float
 from tilec.scheduler.analysis.independent_symbols import with_usual_items
 from tilec.scheduler.building.cache_costs import with_cache_costs
@@ -104,7 +104,7 @@ def search_plan(
     require_levels(options.closed, target)
     steps, plan_steps = search_steps(options)
     numbers = _symbol_numbers(graph.symbols, graph.symbol_ranges)
-    further = tuple(map(Candidates, further_sizes(graph.symbols, graph.symbol_ranges)))
+    further = _further_numbers(graph.symbols, graph.symbol_ranges, target)
     most = options.group_nodes
     root = FusionProblem(graph, (), target, numbers, options.objective, frozenset(), max_nodes=most, further=further)
     drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), root, options, trace)
@@ -115,6 +115,19 @@ def search_plan(
 def _symbol_numbers(symbols: Sequence[str], ranges: Mapping[str, SymbolRange]) -> Candidates:
     """The sizes that symbols are taken for."""
     return Candidates(pivot_sizes(symbols, ranges))
+
+
+def _further_numbers(
+    symbols: Sequence[str], ranges: Mapping[str, SymbolRange], target: TargetModel
+) -> tuple[Candidates, ...]:
+    """The sizes that tiles must be good at beside the pivots; where a core's level is filled by copies the upper ends
+    too, for tiles must fit there."""
+    further = list(further_sizes(symbols, ranges))
+    known = [pivot_sizes(symbols, ranges), *further]
+    largest = largest_sizes(symbols, ranges, known[-1])
+    if not target.is_cached and largest not in known:
+        further.append(largest)
+    return tuple(map(Candidates, further))
 
 
 def _drafts(

@@ -110,11 +110,14 @@ def test_costs_are_those_of_the_program_at_the_pivots() -> None:
 
 
 @pytest.mark.feature("B09", "W24")
-def test_every_variant_fits_at_the_largest_sizes() -> None:
-    """A tile for few rows that takes whole ones would exceed a scratchpad where rows are long."""
-    ranges = {"batch": SymbolRange(1, 16), "seq": SymbolRange(1, 200)}
+@pytest.mark.parametrize(("high", "long"), [(16, 200), (None, 200), (None, 700)])
+def test_every_variant_fits_at_the_largest_sizes(high: int | None, long: int) -> None:
+    """A tile for few rows that takes whole ones would exceed a scratchpad where rows are long, and one for a single
+    item where there are many."""
+    ranges = {"batch": SymbolRange(1, high), "seq": SymbolRange(1, long)}
     plan = schedule(replace(attention("batch", "seq"), symbol_ranges=ranges), tiny("explicit", 64))
-    assert max(len(group.variants) for group in plan.groups) > 1
+    assert long > 200 or max(len(group.variants) for group in plan.groups) > 1
+    plan = replace(plan, symbol_ranges=ranges | {"batch": SymbolRange(1, high or 1 << 20)})
     for group in plan.groups:
         for variant in group.variants:
             assert overflows(lower(group, variant, plan)) == ()

@@ -21,7 +21,7 @@ from tilec.ir.expr import Binary, Const, Expr, variables
 from tilec.ir.graph import Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Tail, Variant
-from tilec.ir.sizes import SymbolRange, algebra_ranges, class_sizes
+from tilec.ir.sizes import ANY_SIZE, SymbolRange, algebra_ranges, class_sizes
 from tilec.lower.checks.check_plan import overflows
 from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.lowering import lower
@@ -39,6 +39,10 @@ from tilec.scheduler.tiling.task_tiles import TaskTile, task_tile
 
 GAIN = 0.97
 """A further variant pays where it takes no more than this fraction of the time without it, at some size."""
+
+
+ENDLESS = 1 << 32
+"""Stands for the upper end of a size that has none."""
 
 
 @dataclass(frozen=True)
@@ -119,11 +123,17 @@ def _fits(variant: Variant, group: TiledGroup, problem: FusionProblem, builder: 
         return True
     alone = plan_group(replace(group, variant=variant, others=()))
     plan = subplan([alone], group.outputs, builder.graph.tensors, levels_of(target), target.name)
-    plan = replace(plan, symbols=graph.symbols, symbol_ranges=graph.symbol_ranges, constraints=graph.constraints)
+    ranges = {s: _ended(graph.symbol_ranges.get(s, ANY_SIZE)) for s in graph.symbols}
+    plan = replace(plan, symbols=graph.symbols, symbol_ranges=ranges, constraints=graph.constraints)
     try:
         return not overflows(lower(plan.groups[0], variant, plan))
     except PlanError:
         return False
+
+
+def _ended(sizes: SymbolRange) -> SymbolRange:
+    """A range with an upper end: what grows with a symbol that has none fits nowhere."""
+    return sizes if sizes.high is not None else replace(sizes, high=max(ENDLESS, sizes.least))
 
 
 def guarded(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, SymbolRange]) -> Variant:
