@@ -43,8 +43,9 @@ from tilec.scheduler.state import GroupSet, LegalGroup, LevelDecision, Members, 
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.cache_reuse import TaskWalk
 from tilec.scheduler.tiling.cost_model import CostTerms, cost_terms, drawn_by_walk
+from tilec.scheduler.tiling.loop_order import task_order
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.task_tiles import TaskTile, task_order, task_tiles
+from tilec.scheduler.tiling.task_tiles import TaskTile, task_tiles
 from tilec.scheduler.trace import RecordedTrace, Step, TraceEntry
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions

@@ -24,7 +24,8 @@ from tilec.scheduler.target_model import TargetModel, target_model_of
 from tilec.scheduler.tiling.cost_model import estimate, lower_bounds
 from tilec.scheduler.tiling.register_blocking import register_blocking
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
-from tilec.scheduler.tiling.task_tiles import MAX_CANDIDATES, candidates, task_tile, task_tiles
+from tilec.scheduler.tiling.task_tiles import task_tile, task_tiles
+from tilec.scheduler.tiling.tile_candidates import MAX_CANDIDATES, candidates
 from tilec.scheduler.tiling.tile_footprints import leaves, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 

@@ -13,7 +13,6 @@ from math import inf, isqrt, prod
 
 import numpy as np
 
-from tilec.ir.expr import Access, accesses, constant_value, operands, variables
 from tilec.ir.plan import Sizes
 from tilec.scheduler.analysis.contraction import is_contraction
 from tilec.scheduler.analysis.window_propagation import extent_of
@@ -29,21 +28,12 @@ from tilec.scheduler.tiling.cost_model import (
 )
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.several_sizes import at_all_sizes
+from tilec.scheduler.tiling.tile_candidates import MAX_CANDIDATES, candidates, tiled_iterators
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
-CHOICES = 12
-"""Candidate sizes of an iterator."""
-
 ROUGH = 4
-"""The same for a first look."""
-
-WAVES = 8
-"""Whole waves of tasks that candidate sizes are made for, where there are more cores than sizes: of more, the last one
-is a small part."""
-
-MAX_CANDIDATES = 12000
-"""Candidates of all iterators together."""
+"""Candidate sizes of an iterator for a first look."""
 
 STEPPED = 3
 """Nodes of a group, those with the longest reductions, that reduce steps are tried for."""
@@ -178,7 +168,7 @@ def _step_gain(target: TargetModel, steps: Mapping[str, Mapping[str, object]]) -
 def least_held(problem: TilingProblem) -> int:
     """Bytes that a core's level must hold at least: one element of the final node, all reductions one by one."""
     one = np.asarray(1, np.int64)
-    sizes = dict.fromkeys(_tiled(problem), one)
+    sizes = dict.fromkeys(tiled_iterators(problem), one)
     cut = [*_steppable(problem), *((problem.chain.leader,) if problem.chain is not None else ())]
     steps = {name: dict.fromkeys(problem.sharing(name)[name], one) for name in cut}
     return int(estimate(problem, sizes, steps).held[0])
@@ -377,166 +367,8 @@ def extents_in(problem: TilingProblem, tile: TaskTile) -> list[dict[str, int]]:
     ]
 
 
-def candidates(
-    problem: TilingProblem, fine: bool = False, choices: int = CHOICES, most: int = MAX_CANDIDATES
-) -> dict[str, Ints]:
-    """Sizes of every iterator of the final node that tiles may cut, an axis each; all combinations are candidates.
-
-    What depends on few iterators stays small, and most of what windows are made of does.  `fine` allows tiles smaller
-    than register tiles, but for the vector iterator of packed weights.
-    """
-    moving = _tiled(problem)
-    grain = _grain(problem, fine)
-    whole = {i: problem.extent(i) for i in moving}
-    panelled = _panelled(problem)
-    finer = {i: _finer(whole[i], grain[i]) if i not in panelled else [] for i in moving}
-    axes = [_sizes(whole[i], grain[i], choices) for i in moving]
-    while choices > 2 and prod(len(axis) for axis in axes) > most:
-        choices -= 1
-        axes = [_sizes(whole[i], grain[i], choices) for i in moving]
-    if prod(len(axis) + len(finer[i]) for i, axis in zip(moving, axes, strict=True)) <= most:
-        axes = [(*finer[i], *axis) for i, axis in zip(moving, axes, strict=True)]
-    cores = problem.target.cores
-    full = [sorted({*axis, *_waves(whole[i], grain[i], cores)}) for i, axis in zip(moving, axes, strict=True)]
-    if cores > choices and prod(map(len, full)) <= most:
-        axes = [tuple(axis) for axis in full]
-    grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij", sparse=True) if moving else []
-    return dict(zip(moving, grid, strict=True))
-
-
-def _tiled(problem: TilingProblem) -> list[str]:
-    """Iterators of the final node that tiles may cut: with further sinks those that these move along."""
-    final, sinks = problem.final, problem.sinks
-    moving = [i for i, e in zip(final.spatial, final.shape, strict=True) if constant_value(e) != 1]
-    return [i for i in moving if i in sinks.aligned] if sinks.names else moving
-
-
-def _grain(problem: TilingProblem, fine: bool) -> dict[str, int]:
-    """What sizes are multiples of: the register tile, for rows the largest of any part."""
-    shared = problem.rows.shared
-    grain: dict[str, int] = {}
-    for iterator in problem.final.spatial:
-        if fine and iterator != problem.tiles[-1].along:
-            grain[iterator] = 1
-            continue
-        sizes = [problem.tiles[-1].sizes.get(iterator, problem.extent(iterator))]
-        for part, tile in zip(problem.parts[:-1], problem.tiles[:-1], strict=True):
-            twin = shared.get(iterator, {}).get(part[-1].name)
-            if twin is not None:
-                sizes.append(tile.sizes.get(twin, problem.extent(iterator)))
-        grain[iterator] = max(sizes)
-    return grain
-
-
-@lru_cache(maxsize=4096)
-def _sizes(extent: int, grain: int, choices: int) -> tuple[int, ...]:
-    """Multiples of a grain that cut an extent evenly, thinned out, and the whole extent."""
-    grain = max(1, grain)
-    even = sorted({min(extent, -(-part // grain) * grain) for part in _parts(extent, -(-extent // grain))} | {extent})
-    if len(even) <= choices:
-        return tuple(even)
-    places = np.unique(np.geomspace(1, len(even), choices).astype(int) - 1)
-    return tuple(even[int(p)] for p in places)
-
-
-def _finer(extent: int, grain: int) -> list[int]:
-    """Sizes below a grain: powers of two and divisors of the extent, for work that is short of tasks."""
-    return [n for n in range(1, min(extent, grain)) if extent % n == 0 or n & (n - 1) == 0]
-
-
-def _waves(extent: int, grain: int, cores: int) -> list[int]:
-    """Multiples of a grain that cut an extent into no more parts than some whole waves of tasks, one on each core."""
-    grain = max(1, grain)
-    counts = [wave * cores for wave in range(1, WAVES + 1) if wave * cores * grain <= extent]
-    return [min(extent, -(-extent // (count * grain)) * grain) for count in counts]
-
-
-def _panelled(problem: TilingProblem) -> frozenset[str]:
-    """The final node's iterator along which weights may be cut into panels: it is tiled by whole ones."""
-    last = problem.tiles[-1]
-    return frozenset({last.along} if is_contraction(problem.parts[-1][0].expr) else ())
-
-
-def _parts(extent: int, most: int) -> Iterator[int]:
-    """The sizes, each once, of the largest of n nearly equal parts of an extent, n from 1 to `most`."""
-    n = 1
-    while n <= most:
-        rest = (extent - 1) // n
-        yield rest + 1
-        if rest == 0:
-            break
-        n = (extent - 1) // rest + 1
-
-
 @lru_cache(maxsize=1024)
 def _divisors(number: int) -> tuple[int, ...]:
     """Every divisor of a positive number, in pairs of small and large."""
     small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
     return (*small, *(number // d for d in small))
-
-
-def task_order(problem: TilingProblem, sizes: Sizes) -> tuple[str, ...]:
-    """Tile loops at a core's level, outermost first: the loop that leaves most bytes in place runs innermost."""
-    whole = {i: sizes.get(i, problem.extent(i)) for i in problem.final.spatial}
-    return kept_order(problem, sizes, whole, 1 << 62, problem.target.line)
-
-
-def kept_order(
-    problem: TilingProblem, loops: Mapping[str, int], sizes: Mapping[str, int], capacity: int, line: int = 0
-) -> tuple[str, ...]:
-    """Loops of the final node sorted so that what stays in place while the inner ones run is large but fits.
-
-    What hardware fetches, in lines of `line` bytes, comes with the first pass over it.  So an operand counts as often
-    as a task passes over it: the more passes, the sooner the first one waits (of two operands of 192 KiB one was read
-    once and one four times a task; with the first streaming twelve products took 64 ms, with the second 77).  Where a
-    loop goes on in the same rows, the line at the end of each stays; constants are packed and have no rows.
-    """
-    nodes = problem.nodes
-    arrays = {i: np.asarray(n, np.int64) for i, n in sizes.items()}
-    seen = tile_footprints(nodes, arrays, {}, problem.shapes, problem.numbers)
-    base = seen.elements
-    made = {node.name for node in nodes}
-    in_rows = seen.windows.keys() - problem.constants
-
-    def kept(iterator: str) -> int:
-        shared = problem.rows.shared.get(iterator, {})
-        total = 0
-        for node in nodes:
-            name = shared.get(node.name, iterator)
-            for tensor in operands(node.expr):
-                reads = [a for a in accesses(node.expr) if a.tensor == tensor]
-                if tensor in made or tensor not in base:
-                    continue
-                if not any(_moves(a, name) for a in reads):
-                    size = int(base[tensor]) * problem.bytes_of(tensor)
-                    passes = _passes(problem, node.name, reads, sizes) if line else 1
-                    total += size * passes if size <= capacity else 0
-                elif line and tensor in in_rows and all(_goes_on(a, name) for a in reads):
-                    run = seen.run(tensor, problem.graph.tensors[tensor].shape, problem.numbers)
-                    total += line * int(base[tensor]) // int(run)
-        return total
-
-    return tuple(sorted(loops, key=lambda i: (kept(i), problem.final.spatial.index(i))))
-
-
-def _passes(problem: TilingProblem, node: str, reads: Sequence[Access], sizes: Mapping[str, int]) -> int:
-    """How often the register tiles of a task read what a node reads."""
-    part = problem.made[node]
-    last, tile = problem.parts[part][-1].name, problem.tiles[part].sizes
-    shared = problem.rows.shared
-    times = 1
-    for iterator, size in sizes.items():
-        names = shared.get(iterator, {})
-        if not any(_moves(a, names.get(node, iterator)) for a in reads):
-            times *= -(-size // (tile.get(names.get(last, iterator), size) or 1))
-    return times
-
-
-def _moves(access: Access, iterator: str) -> bool:
-    return any(iterator in variables(i) for i in access.index)
-
-
-def _goes_on(access: Access, iterator: str) -> bool:
-    """Whether an iterator moves along rows alone."""
-    *around, last = [iterator in variables(i) for i in access.index] or [False]
-    return last and not any(around)
