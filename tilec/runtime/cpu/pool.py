@@ -37,14 +37,13 @@ class Pool:
     def __init__(self, threads: int, pin: bool, library: Library) -> None:
         self.threads = threads
         self._library = library
-        self._home = _FORKS
         self._block = _zeroed(job_layout.POOL_BYTES)
         words = self._block.view(np.int64)
         seconds = _pause_seconds(library)
         words[job_layout.POOL_THREADS // 8] = threads
         words[job_layout.POOL_SPINS // 8] = int(IDLE_SPIN / seconds)
         self._wait_spins = int(WAIT_SPIN / seconds)
-        self._free: dict[int, list[NDArray[np.uint8]]] = {}
+        self._returned: list[NDArray[np.uint8]] = []
         self._lock = threading.Lock()
         cpus = usable_cpus()
         self._workers = [
@@ -70,9 +69,9 @@ class Pool:
         Blocks are reused and never freed: a worker may still look at one when its run is over.
         """
         size = 1 << (job_layout.job_bytes(launches, self.threads) - 1).bit_length()
-        with self._lock:
-            free = self._free.setdefault(size, [])
-            block = free.pop() if free else _zeroed(size)
+        block = self._closed_block(size)
+        if block is None:
+            block = _zeroed(size)
         words = block.view(np.int64)
         words[job_layout.JOB_LAUNCHES // 8] = launches
         words[job_layout.JOB_STRIDE // 8] = job_layout.counter_stride(self.threads)
@@ -82,13 +81,18 @@ class Pool:
         words[job_layout.JOB_WIDTH // 8] = width
         return block
 
-    def give_job(self, block: "NDArray[np.uint8]") -> None:
-        """Take a job block back, after the last helper has left it."""
-        words = block.view(np.int64)
-        while words[job_layout.JOB_STATE // 8] and self._home == _FORKS:
-            time.sleep(0)
+    def _closed_block(self, size: int) -> "NDArray[np.uint8] | None":
+        """A returned block of `size` bytes that its last helper has left."""
         with self._lock:
-            self._free[block.size].append(block)
+            for place, block in enumerate(self._returned):
+                if block.size == size and not block.view(np.int64)[job_layout.JOB_STATE // 8]:
+                    del self._returned[place]
+                    return block
+        return None
+
+    def give_job(self, block: "NDArray[np.uint8]") -> None:
+        """Take a job block back. Finalisers call this, in the middle of anything: it neither waits nor locks."""
+        self._returned.append(block)
 
     def stop(self) -> None:
         """End the workers and wait for them."""
