@@ -1,7 +1,7 @@
 """The problem of fusion: parts in execution order on a target, and costs of groups of them, remembered by content.
 
-Two groups that are alike up to the names of tensors have one key, so that a decision on the first layer of a network
-holds for all others (W41).
+Two groups that are alike up to the names of tensors and the values of literals have one key, so that a decision on the
+first layer of a network holds for all others (W41).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from math import prod
 from tilec.ir.expr import TensorExpr, accesses, operands, rename_tensors
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
+from tilec.scheduler.analysis.abstract_literals import abstract_literals
 from tilec.scheduler.analysis.vector_iterator import vector_of
 from tilec.scheduler.analysis.window_propagation import extent_of, propagate_windows, volume
 from tilec.scheduler.graph_passes.rewrite import constant_tensors
@@ -345,4 +346,4 @@ def register_options(
 
 
 def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:
-    return replace(expr, tensor=names[expr.tensor], body=rename_tensors(expr.body, names))
+    return replace(expr, tensor=names[expr.tensor], body=abstract_literals(rename_tensors(expr.body, names)))
