@@ -14,6 +14,7 @@ from tilec.scheduler.analysis.abstract_literals import abstract_literals
         ("where(X[i] / 0.5 >= -9.0, X[i] / 0.5, -9.0)", "where(X[i] / 4.5 >= -3.0, X[i] / 4.5, -3.0)"),
         ("where(i >= 1, X[i - 1] * 0.25, 0.0)", "where(i >= 1, X[i - 1] * 0.5, 0.0)"),
         ("minimum(maximum(X[i], -2.0), 6.0)", "minimum(maximum(X[i], -3.0), 2.0)"),
+        ("f32(X[i] - O[i] * 3) * (0.25 * 0.5)", "f32(X[i] - O[i] * 5) * (0.125 * 0.75)"),
         ("T[I[i] + 2, j] * 3.0", "T[I[i] + 2, j] * 5.0"),
     ],
 )

@@ -43,6 +43,8 @@ def _parameter(operand: Expr) -> Expr:
     match operand:
         case Const(value) if not isinstance(value, bool) and isfinite(value) and value not in (0, 1):
             return Var(f"{type(value).__name__}_literal")
+        case Binary(op, _, _) if op in ARITHMETIC and not _sources(operand):
+            return rebuild(operand, _parameter)
         case _:
             return operand
 
