@@ -186,7 +186,7 @@ def test_half_precision_rounds_where_it_leaves_a_group(tmp_path, name):
     groups = plan_of(folder_of(path)).groups
     exact = attend(*(feeds[n].astype(np.float64) for n in "qkv"))
     found = session.run(feeds)["y"].view(dtype).astype(np.float64)
-    assert [group.variants[0].wide != () for group in groups] == [True]
+    assert [group.variants[0].held != {} for group in groups] == [True]
     assert (np.abs(found - exact) <= 0.5 * unit * np.abs(exact) + 1e-6).all()
 
 

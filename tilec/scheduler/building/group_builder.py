@@ -10,6 +10,7 @@ import numpy as np
 from tilec.ir.expr import Const, accesses
 from tilec.ir.graph import Graph, Node
 from tilec.ir.plan import Cost, Group, PlanLevel, Sizes, Tail, Variant
+from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.scheduler.analysis.access import is_data_dependent
 from tilec.scheduler.analysis.promote_halves import wide_inside
 from tilec.scheduler.analysis.vector_iterator import staged_order
@@ -152,7 +153,7 @@ class GroupBuilder:
             loads=_loads(block, target, read_in_place),
             layouts={target.core_level: layouts} if layouts else {},
             shared={name: entry for part in block.walk() for name, entry in part.shared.items()},
-            wide=wide_inside(exprs, outputs, self.graph.tensors, target.widened),
+            held=_held(block, wide_inside(exprs, outputs, self.graph.tensors, target.widened), target),
         )
         kernel = kernel_name(block.nodes, outputs, connect, variant, self.graph.tensors, target.levels)
         return TiledGroup(block, outputs, connect, replace(variant, kernel=kernel), seconds)
@@ -196,6 +197,15 @@ def _loads(block: Block, target: TargetModel, direct: Set[str]) -> dict[str, tup
                 top = target.core + (tensor not in direct)
                 loads[tensor] = () if stays else tuple(level.name for level in target.levels[below + 1 : top])
     return loads
+
+
+def _held(block: Block, wide: Sequence[str], target: TargetModel) -> dict[str, dict[str, str]]:
+    """Level -> tensors -> types: what is `wide` is f32 from the lowest level where the group holds it."""
+    held: dict[str, dict[str, str]] = {}
+    for tensor in wide:
+        level = min(level for edge, level in block.connections().items() if edge.split("->")[0] == tensor)
+        held.setdefault(target.levels[level].name, {})[tensor] = PROMOTED_TTYPE
+    return held
 
 
 def _layouts(pieces: Sequence[tuple[object, Part, RegisterTile]]) -> Orders:
