@@ -55,24 +55,32 @@ class TiledGroup:
 class GroupBuilder:
     """Turns decisions into blocks and groups.
 
-    graph    grows by the tensors of packed weights
-    packs    packed tensor -> the node that makes it
-    layouts  last node of a core's block -> orders of dimensions of tensors in a core's level
-    direct   last node of a core's block -> operands that are read where they lie, below the core's level
-    orders   orders of register tiles by content
-    walks    orders of tasks by content
+    graph      grows by the tensors of packed weights
+    packs      packed tensor -> the node that makes it
+    layouts    last node of a core's block -> orders of dimensions of tensors in a core's level
+    direct     last node of a core's block -> operands that are read where they lie, below the core's level
+    converted  last node of a core's block -> operands that the core's level holds in the type that is computed in
+    orders     orders of register tiles by content
+    walks      orders of tasks by content
     """
 
     graph: Graph
     packs: dict[str, Node] = field(default_factory=dict)
     layouts: dict[str, Orders] = field(default_factory=dict)
     direct: dict[str, frozenset[str]] = field(default_factory=dict)
+    converted: dict[str, frozenset[str]] = field(default_factory=dict)
     orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
     walks: dict[object, TaskWalk] = field(default_factory=dict)
 
     def aside(self) -> GroupBuilder:
         """A copy: what it builds leaves this builder as it is."""
-        return replace(self, packs=dict(self.packs), layouts=dict(self.layouts), direct=dict(self.direct))
+        return replace(
+            self,
+            packs=dict(self.packs),
+            layouts=dict(self.layouts),
+            direct=dict(self.direct),
+            converted=dict(self.converted),
+        )
 
     def core_block(self, problem: FusionProblem, members: Sequence[int], tile: TaskTile) -> Block:
         """The block of a core's level, made of one block of the highest level for each part."""
@@ -91,6 +99,7 @@ class GroupBuilder:
         nodes = tuple(node for block in inner for node in block.nodes)
         self.layouts[nodes[-1].name] = _layouts(pieces)
         self.direct[nodes[-1].name] = direct(tiling, *_arrays(tile))
+        self.converted[nodes[-1].name] = tiling.converted
         inner = inner if target.top != target.core_level else ()
         steps_key = tuple((node, tuple(of.items())) for node, of in tile.steps.items())
         key = (problem.key(members, tiling.outputs), tuple(tile.sizes.items()), steps_key)
@@ -127,6 +136,7 @@ class GroupBuilder:
         tails: dict[str, dict[str, Tail]] = {}
         layouts: Orders = {}
         read_in_place: set[str] = set()
+        converted: set[str] = set()
         for part in block.walk():
             if part.sizes:
                 tiles.setdefault(names[part.level], {})[part.final.name] = dict(part.sizes)
@@ -140,6 +150,7 @@ class GroupBuilder:
             if part.level == target.core:
                 layouts |= self.layouts[part.final.name]
                 read_in_place |= self.direct[part.final.name]
+                converted |= self.converted[part.final.name]
         exprs = [node.expr for node in block.nodes]
         variant = Variant(
             guard=Const(True),
@@ -153,7 +164,7 @@ class GroupBuilder:
             loads=_loads(block, target, read_in_place),
             layouts={target.core_level: layouts} if layouts else {},
             shared={name: entry for part in block.walk() for name, entry in part.shared.items()},
-            held=_held(block, wide_inside(exprs, outputs, self.graph.tensors, target.widened), target),
+            held=_held(block, wide_inside(exprs, outputs, self.graph.tensors, target.widened), converted, target),
         )
         kernel = kernel_name(block.nodes, outputs, connect, variant, self.graph.tensors, target.levels)
         return TiledGroup(block, outputs, connect, replace(variant, kernel=kernel), seconds)
@@ -166,7 +177,7 @@ def _apart(part: Part, register: RegisterTile, problem: FusionProblem) -> list[t
     shared = common_iterators(part).shared
     sizes = {shared[i][anchor.name]: n for i, n in register.sizes.items() if i in shared}
     along = register.vector.iterator if register.vector.kind == "spatial" else ""
-    first = RegisterTile(sizes, register.vector, along, register.cycles)
+    first = RegisterTile(sizes, register.vector, along, register.cycles, held=register.held)
     tile = register_tile(rest, problem.graph, problem.constants, problem.target, problem.numbers)
     return [((anchor.name,), (anchor,), first), ((anchor.name, "rest"), rest, tile)]
 
@@ -199,9 +210,12 @@ def _loads(block: Block, target: TargetModel, direct: Set[str]) -> dict[str, tup
     return loads
 
 
-def _held(block: Block, wide: Sequence[str], target: TargetModel) -> dict[str, dict[str, str]]:
-    """Level -> tensors -> types: what is `wide` is f32 from the lowest level where the group holds it."""
+def _held(block: Block, wide: Sequence[str], converted: Set[str], target: TargetModel) -> dict[str, dict[str, str]]:
+    """Level -> tensors -> types: what is `wide` is f32 from the lowest level where the group holds it, what is
+    `converted` from a core's."""
     held: dict[str, dict[str, str]] = {}
+    if converted:
+        held[target.core_level] = dict.fromkeys(sorted(converted), PROMOTED_TTYPE)
     for tensor in wide:
         level = min(level for edge, level in block.connections().items() if edge.split("->")[0] == tensor)
         held.setdefault(target.levels[level].name, {})[tensor] = PROMOTED_TTYPE
