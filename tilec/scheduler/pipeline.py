@@ -37,6 +37,7 @@ from tilec.scheduler.plan_candidates import ComparePlans, PlanStep
 from tilec.scheduler.refusals import RewrittenGraph
 from tilec.scheduler.spreading.spread_reductions import SpreadReductions
 from tilec.scheduler.state import SearchStep
+from tilec.scheduler.units.choose_units import ChooseUnits
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,9 @@ class GraphPass:
         return self.rewrite(draft)
 
 
-GRAPH_PASSES: tuple[GraphPass | SpreadReductions, ...] = (
+AnyPass = GraphPass | ChooseUnits | SpreadReductions
+
+GRAPH_PASSES: tuple[AnyPass, ...] = (
     GraphPass("inline_scalars", "constants of one element become literals of what reads them", inline_scalars),
     GraphPass(
         "sink_dequantize",
@@ -106,6 +109,7 @@ GRAPH_PASSES: tuple[GraphPass | SpreadReductions, ...] = (
         "the order of the largest operand",
         choose_layouts,
     ),
+    ChooseUnits(),
     GraphPass(
         "rematerialize",
         "cheap elementwise producers are computed again in the reductions that read each element once",

@@ -55,7 +55,7 @@ def register_tile(
     """
     anchor, final = part[0].expr, part[-1].expr
     vector = vector_of(anchor, graph, constants, target.costs)
-    lanes = target.lanes(max(element_bytes(graph.tensors[t].ttype) for t in (anchor.tensor, *_values(anchor, graph))))
+    lanes = target.lanes(max(_computed_bytes(graph, t, target) for t in (anchor.tensor, *_values(anchor, graph))))
     lined, worth = (vector.iterator, 1.0) if anchor.reduce else _lined(anchor, graph, target.costs)
     if anchor.reduce:
         lanes = lanes if vector.kind != "none" else 1
@@ -72,8 +72,7 @@ def register_tile(
         cycles = float(target.costs.tile_overhead)
         clipped = False
     if not target.vectors and not decided:
-        held = (graph.tensors[node.name].ttype for node in part)
-        sizes = _within(sizes, sum(element_bytes(PROMOTED_TTYPE if t in target.widened else t) for t in held), target)
+        sizes = _within(sizes, sum(_computed_bytes(graph, node.name, target) for node in part), target)
     points = prod(vector_count(n, lanes) if i == lined else n for i, n in sizes.items())
     cycles += sum(points * (operations(node.expr) + 2 / worth) / 2 for node in part if not node.expr.reduce)
     names = {shared[anchor.tensor]: i for i, shared in common_iterators(part).shared.items()}
@@ -105,6 +104,12 @@ def _within(sizes: Mapping[str, int], element: int, target: TargetModel) -> dict
         largest = max(found, key=lambda i: found[i])
         found[largest] = -(-found[largest] // 2)
     return found
+
+
+def _computed_bytes(graph: Graph, tensor: str, target: TargetModel) -> int:
+    """Bytes of an element of a tensor in the type in which it is computed."""
+    ttype = graph.tensors[tensor].ttype
+    return element_bytes(PROMOTED_TTYPE if ttype in target.widened else ttype)
 
 
 def _values(expr: TensorExpr, graph: Graph) -> tuple[str, ...]:
