@@ -68,7 +68,8 @@ GRAPH_PASSES: tuple[AnyPass, ...] = (
     GraphPass("inline_scalars", "constants of one element become literals of what reads them", inline_scalars),
     GraphPass(
         "sink_dequantize",
-        "quantised tensors are stored as their codes, which each reader dequantises; quantising them again is left out",
+        "quantised tensors are stored, moved and selected as their codes, which other readers dequantise; quantising "
+        "them again is left out",
         sink_dequantize,
     ),
     GraphPass(

@@ -14,6 +14,7 @@ from tilec.ir.reads import reads
 from tilec.ir.types import element_bytes
 from tilec.lower.padding import fill_of, unguarded
 from tilec.lower.promote_halves import PROMOTED_TTYPE
+from tilec.scheduler.analysis.abstract_literals import abstract_literals
 from tilec.scheduler.analysis.access import is_data_dependent
 from tilec.scheduler.analysis.promote_halves import wide_inside
 from tilec.scheduler.building.plan_costs import operations_at_peak
@@ -222,4 +223,4 @@ def _place(index: Expr | None, expr: TensorExpr) -> str | int | None:
 
 
 def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:
-    return replace(expr, tensor=names[expr.tensor], body=rename_tensors(expr.body, names))
+    return replace(expr, tensor=names[expr.tensor], body=abstract_literals(rename_tensors(expr.body, names)))
