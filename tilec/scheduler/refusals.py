@@ -21,6 +21,7 @@ REASONS: dict[str, str] = {
     "outputs-differ": "the group would have two results that are tiled differently",
     "not-affine": "composing the movement would leave // or % in an index that a reduction runs over",
     "choice": "composing the movement would put a choice between tensors into a reduction",
+    "no-rule": "no rule of the table joins the two areas",
     "length": "the consumer's expression, or the group, would become too long",
 }
 """Code -> what it means; `Refusal.numbers` holds the figures behind it."""

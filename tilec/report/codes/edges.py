@@ -35,6 +35,7 @@ NUMBERS: dict[str, dict[str, str]] = {
         "tensors": "reads of tensors in the consumer's expression",
         "readers": "nodes that the stored result of the choice serves, where it is stored for several",
     },
+    "no-rule": {},
     "length": {
         "accesses": "reads in the composed expression (when a movement is composed)",
         "nodes": "nodes of the joined group, or of the part with the consumer",
@@ -56,6 +57,7 @@ _SAMPLES: dict[str, Refusal] = {
     "outputs-differ": refusal("h0", "h1", "outputs-differ", results=2, reason="no iterators move along"),
     "not-affine": refusal("x_r", "y", "not-affine", iterators="c, kh, kw"),
     "choice": refusal("cat", "y", "choice", tensors=4, readers=2),
+    "no-rule": refusal("h1", "y", "no-rule"),
     "length": refusal("h7", "y", "length", nodes=260, most=256),
 }
 
@@ -77,6 +79,7 @@ _REMEDIES: dict[str, str] = {
     "needed, take it out of the model's outputs.",
     "not-affine": "Keep the reshape or transpose away from the reduction: let its sizes divide each other.",
     "choice": "Nothing to mend: the choice (Concat, Where, Pad) is computed once and stored.",
+    "no-rule": "Nothing to mend: `fusion: apollo` goes by rules alone. `fusion: full` goes by predicted times.",
     "length": "Raise schedule.group_nodes in the recipe where a group became too long; nothing to mend of others.",
 }
 
