@@ -131,6 +131,7 @@ def test_every_step_is_printed_with_its_rule_and_what_it_changed() -> None:
     assert any(line.endswith(", taken") for line in changed["compare_plans"])
 
 
+@pytest.mark.feature("A16")
 def test_states_follow_each_other_and_nothing_alters_them() -> None:
     trace = RecordedTrace()
     schedule(softmax(), tiny(), trace=trace)

@@ -41,7 +41,7 @@ from tilec.scheduler.memory_levels.level_partition import joining
 from tilec.scheduler.memory_levels.level_problem import LevelProblem
 from tilec.scheduler.plan_candidates import PlanCandidate, PlanState, cheapest
 from tilec.scheduler.refusals import refusal
-from tilec.scheduler.schedule import complete_plan, search_plan
+from tilec.scheduler.schedule import plan_with_code, search_plan
 from tilec.scheduler.state import GroupSet, LegalGroup, LevelDecision, Members, SearchState, SearchStep
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.cache_reuse import TaskWalk
@@ -111,7 +111,7 @@ def replay_search(graph: Graph, device: DeviceSpec, options: ScheduleOptions) ->
 
 def counted_plan(state: PlanState, decide: Decide | None = None) -> Plan:
     """The plan that is taken, its traffic counted, with the decisions about code of a back end's rules."""
-    return complete_plan(state, decide)
+    return plan_with_code(state, decide)
 
 
 def partition_options(steps: Sequence[object]) -> PartitionGroups:
