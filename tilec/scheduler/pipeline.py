@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tilec.scheduler.fusion.aggregate_rules import AggregateRules
 from tilec.scheduler.fusion.build_groups import BuildGroups
 from tilec.scheduler.fusion.legalize import LegalizeGroups
 from tilec.scheduler.fusion.local_search import LocalSearch
@@ -128,6 +129,7 @@ SEARCH: tuple[SearchStep | PlanStep, ...] = (
     FuseRegisters(),
     SplitParts(),
     PartitionLevels(),
+    AggregateRules(),
     PARTITION,
     LocalSearch(),
     JoinReductions(partition=PARTITION),

@@ -110,7 +110,7 @@ class GroupCosts:
         nodes = sum(len(problem.parts[n]) for n in members)
         if nodes > problem.max_nodes:
             return refusal("", "", "length", nodes=nodes, most=problem.max_nodes)
-        reason = _unaligned(problem, members)
+        reason = unaligned_results(problem, members)
         if reason is not None:
             return reason
         apart = sum(self.single[n] for n in members)
@@ -153,7 +153,7 @@ def cost_numbers(joined: float, apart: float, problem: FusionProblem, gain: floa
     return numbers | ({"limit": int(apart * gain * unit)} if joined < apart else {})
 
 
-def _unaligned(problem: FusionProblem, members: Sequence[int]) -> Refusal | None:
+def unaligned_results(problem: FusionProblem, members: Sequence[int]) -> Refusal | None:
     """Why results of a group that its last node does not need cannot be tiled along with it (W06); None if they can,
     or there are none."""
     nodes = [node for number in members for node in problem.parts[number]]
