@@ -266,6 +266,7 @@ def test_what_passes_alter_is_told_on_stderr(cli, tmp_path):
             "inline_scalars:",
             "sink_dequantize:",
             "integral:",
+            "unflatten:",
             "compose:",
             "fold_movement:",
             "align_iterators:",

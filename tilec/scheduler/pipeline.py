@@ -33,6 +33,7 @@ from tilec.scheduler.graph_passes.integral import integral
 from tilec.scheduler.graph_passes.rematerialize import rematerialize
 from tilec.scheduler.graph_passes.sink_dequantize import sink_dequantize
 from tilec.scheduler.graph_passes.store_codes import store_codes
+from tilec.scheduler.graph_passes.unflatten import unflatten
 from tilec.scheduler.memory_levels.hierarchical_search import PartitionLevels
 from tilec.scheduler.plan_candidates import ComparePlans, PlanStep
 from tilec.scheduler.refusals import RewrittenGraph
@@ -77,6 +78,11 @@ GRAPH_PASSES: tuple[AnyPass, ...] = (
         "integral",
         "sums of products of dequantised numbers are sums of integers, with scales and zero points outside",
         integral,
+    ),
+    GraphPass(
+        "unflatten",
+        "iterators over products of sizes that vary are split into iterators over the factors that neighbours see",
+        unflatten,
     ),
     GraphPass(
         "compose",
