@@ -8,17 +8,22 @@ import numpy as np
 from tilec.abi.manifest import IndexSpec, OpaqueSpec, PortSpec, TensorSpec
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.types import numpy_dtype
+from tilec.runtime.device_array import DeviceArray, device_array
 from tilec.runtime.memory import aligned_array
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
 
-def gather_inputs(specs: Iterable[PortSpec], feeds: "Mapping[str, ArrayLike]") -> list[Any]:
+_COPY = "Copy it to host memory first."
+
+
+def gather_inputs(specs: Iterable[PortSpec], feeds: "Mapping[str, Any]", on_device: bool = False) -> list[Any]:
     """The feeds in the order of `specs`, as aligned C-contiguous arrays in native byte order; opaque ones as they are.
 
-    An array that has this form already is passed on as it is, another one is copied. Raises UsageError for a
-    missing or unknown name, another element type or another shape.
+    An array that has this form already is passed on as it is, another one is copied. Arrays that lie on a GPU stay
+    there where the code that reads them runs `on_device`. Raises UsageError for a missing or unknown name, another
+    element type or another shape, and for an array of a GPU that code cannot read.
     """
     arrays: list[Any] = []
     for spec in specs:
@@ -27,7 +32,15 @@ def gather_inputs(specs: Iterable[PortSpec], feeds: "Mapping[str, ArrayLike]") -
         if isinstance(spec, OpaqueSpec):
             arrays.append(feeds[spec.name])
             continue
-        array = np.asarray(feeds[spec.name])
+        given = feeds[spec.name]
+        remote = None if isinstance(given, np.ndarray) else device_array(given)
+        if remote is not None:
+            if not on_device:
+                raise UsageError(f"input {spec.name!r} lies on a GPU, where this model does not read it", hint=_COPY)
+            _check(spec, remote, "input")
+            arrays.append(remote)
+            continue
+        array = np.asarray(given)
         _check(spec, array, "input")
         if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
             array = np.array(array, dtype=numpy_dtype(spec.ttype), order="C", copy=True)
@@ -116,7 +129,7 @@ def describe(spec: PortSpec) -> str:
     return f"{numpy_dtype(spec.ttype).name}[{', '.join(map(str, spec.shape))}]"
 
 
-def _check(spec: TensorSpec, array: "NDArray[Any]", role: str) -> None:
+def _check(spec: TensorSpec, array: "NDArray[Any] | DeviceArray", role: str) -> None:
     expected = numpy_dtype(spec.ttype)
     if array.dtype.newbyteorder("=") != expected:
         raise UsageError(
@@ -130,7 +143,7 @@ def _check(spec: TensorSpec, array: "NDArray[Any]", role: str) -> None:
         )
 
 
-def _may_be_bound(spec: TensorSpec, array: "NDArray[Any]", role: str) -> bool:
+def _may_be_bound(spec: TensorSpec, array: "NDArray[Any] | DeviceArray", role: str) -> bool:
     """Whether the model may have been bound to another size of an input."""
     return role == "input" and len(array.shape) == len(spec.shape)
 

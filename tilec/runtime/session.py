@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from tilec.abi.manifest import CallInput, Manifest, PortSpec, TensorSpec, read_manifest
 from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnavailableError, UsageError
-from tilec.runtime.executor import Executor, Run, SizedExecutor, SizedRun, SteppableRun, loader_of
+from tilec.runtime.executor import DeviceExecutor, Executor, Run, SizedExecutor, SizedRun, SteppableRun, loader_of
 from tilec.runtime.fallback import Fallback
 from tilec.runtime.feeds import check_indices, copy_result, gather_inputs, gather_outputs, output_array
 from tilec.runtime.serial_loop import LoopRun
@@ -66,6 +66,7 @@ class Session:
         self._reader = SizeReader(manifest, evaluate)
         self._manifest = manifest
         self._executor = executor
+        self._on_device = isinstance(executor, DeviceExecutor) and executor.takes_device_arrays
         self.threads = threads
         self._taken = dict(manifest.taken)
         self._calls = [None if call.loop else Fallback(folder, call, threads) for call in manifest.calls]
@@ -155,7 +156,7 @@ class Session:
     def _gather(self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]]") -> "_Arrays":
         """The arrays of one run. Raises UsageError for feeds that do not fit."""
         ports = self._reader.bind(feeds)
-        inputs = gather_inputs(ports.inputs, feeds)
+        inputs = gather_inputs(ports.inputs, feeds, self._on_device)
         if ports.ranges:
             check_indices(ports.ranges, ports.inputs, inputs)
         unmade = ports.later.union(self._taken) if ports.later else self._taken
