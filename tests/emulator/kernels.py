@@ -1,43 +1,48 @@
 """Kernels in the words of the tile primitives, to run in the emulator, and what they compute."""
 
+import atexit
 import shutil
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 
+from tilec.codegen import gpu
 from tilec.emulator import EmulatedKernel, Region, build_kernels
 
 needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler")
 
-MATMUL = """#include "emu.h"
+MATMUL = """#include "tile.h"
 // 8 x 8 outputs a block, k in steps of 8: rows of B lie 9 words apart
-extern "C" __global__ void __launch_bounds__(64) matmul(
+T_KERNEL void __launch_bounds__(64) matmul(
     const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, int m, int n, int k) {
   SMEM(smem_);
-  const int tid = threadIdx.x;
+  const int tid = tid_;
   float* const left = (float*)(smem_ + 0);
   float* const right = (float*)(smem_ + 256);
   const int columns = (n + 7) / 8, i = tid / 8, j = tid % 8;
-  const int row = blockIdx.x / columns * 8 + i, column = blockIdx.x % columns * 8 + j;
+  const int row = bid_ / columns * 8 + i, column = bid_ % columns * 8 + j;
   float sum = 0.f;
   for (int at = 0; at < k; at += 8) {
     STS(left + i * 8 + j, row < m && at + j < k ? LDG(a + row * k + at + j) : 0.f);
     STS(right + i * 9 + j, column < n && at + i < k ? LDG(b + (at + i) * n + column) : 0.f);
-    __syncthreads();  // loaded
+    t_barrier();  // loaded
     for (int q = 0; q < 8; ++q) sum += LDS(left + i * 8 + q) * LDS(right + q * 9 + j);
-    __syncthreads();  // read
+    t_barrier();  // read
   }
   if (row < m && column < n) STG(c + row * n + column, sum);
 }
 """
 
-SOFTMAX = """#include "emu.h"
+SOFTMAX = """#include "tile.h"
 // a row a warp: what all lanes hold is stored by one of them
-extern "C" __global__ void softmax(
+T_KERNEL void softmax(
     const float* __restrict__ x, float* __restrict__ y, float* __restrict__ sums, int rows, int n) {
-  const int lane = threadIdx.x % 32, row = blockIdx.x * 2 + threadIdx.x / 32;
+  const int lane = tid_ % 32, row = bid_ * 2 + tid_ / 32;
   if (row >= rows) return;
-  float most = -CUDART_INF_F, sum = 0.f;
+  float most = -T_INF, sum = 0.f;
   for (int i = lane; i < n; i += 32) most = t_max(most, LDG(x + row * n + i));
   for (int d = 16; d > 0; d /= 2) most = t_max(most, t_shfl_xor(most, d));
   for (int i = lane; i < n; i += 32) sum += t_exp(LDG(x + row * n + i) - most);
@@ -47,12 +52,12 @@ extern "C" __global__ void softmax(
 }
 """
 
-STAGED = """#include "emu.h"
+STAGED = """#include "tile.h"
 // copies of 16 bytes, one stage ahead; a thread reads what another one copied
-extern "C" __global__ void staged(const float* __restrict__ x, float* __restrict__ y, int steps) {
+T_KERNEL void staged(const float* __restrict__ x, float* __restrict__ y, int steps) {
   SMEM(smem_);
   float* const tile = (float*)(smem_ + 0);
-  const int tid = threadIdx.x;
+  const int tid = tid_;
   cp_async16(tile + tid * 4, x + tid * 4);
   cp_async_commit();
   float sum = 0.f;
@@ -60,30 +65,41 @@ extern "C" __global__ void staged(const float* __restrict__ x, float* __restrict
     if (s + 1 < steps) cp_async16(tile + (s + 1) % 2 * 256 + tid * 4, x + (s + 1) * 256 + tid * 4);
     cp_async_commit();
     cp_async_wait<1>();
-    __syncthreads();  // landed
+    t_barrier();  // landed
     sum += LDS(tile + s % 2 * 256 + (tid * 4 + 5) % 256);
-    __syncthreads();  // free
+    t_barrier();  // free
   }
   STG(y + tid, sum);
 }
 """
 
-TRANSPOSE = """#include "emu.h"
-extern "C" __global__ void transpose(
+TRANSPOSE = """#include "tile.h"
+T_KERNEL void transpose(
     const float* __restrict__ x, float* __restrict__ y, int n, int pitch) {
   SMEM(smem_);
   float* const tile = (float*)(smem_ + 0);
-  const int tid = threadIdx.x, r = tid / 32, c = tid % 32;
+  const int tid = tid_, r = tid / 32, c = tid % 32;
   for (int i = r; i < 32; i += 2) STS(tile + i * pitch + c, LDG(x + i * n + c));
-  __syncthreads();
+  t_barrier();
   for (int i = r; i < 32; i += 2) STG(y + i * n + c, LDS(tile + c * pitch + i));
 }
 """
 
 
-def built(text, name, folder):
+HEADER = (Path(gpu.__file__).parent / "tile.h").read_text()
+
+
+@cache
+def emulator_cache():
+    """The folder of what this process builds: the emulator's own code once."""
+    folder = TemporaryDirectory(prefix="emulator-")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
+def built(text, name):
     """A kernel of a text."""
-    return EmulatedKernel(build_kernels(text, [name], {}, folder), name, text)
+    return EmulatedKernel(build_kernels(text, [name], {"tile.h": HEADER}, emulator_cache()), name, text)
 
 
 def region(array, writable=False):

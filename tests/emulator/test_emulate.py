@@ -19,11 +19,6 @@ from tilec.emulator.emulate import sample
 pytestmark = needs_compiler
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("emulator")
-
-
 def matmul(kernel, m, n, k, order, blocks=None):
     """Outputs of integers, exact ones, and the emulation."""
     rng = np.random.default_rng(m * n + k)
@@ -35,8 +30,8 @@ def matmul(kernel, m, n, k, order, blocks=None):
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.name)
-def test_clean_kernels_are_right_and_raise_nothing_in_any_order(folder, order):
-    kernel = built(MATMUL, "matmul", folder)
+def test_clean_kernels_are_right_and_raise_nothing_in_any_order(order):
+    kernel = built(MATMUL, "matmul")
     for m, n, k in ((1, 1, 1), (17, 9, 21), (8, 24, 8)):
         actual, expected, found = matmul(kernel, m, n, k, order)
         np.testing.assert_array_equal(actual, expected)
@@ -44,7 +39,7 @@ def test_clean_kernels_are_right_and_raise_nothing_in_any_order(folder, order):
     assert [barrier.needed for barrier in matmul(kernel, 17, 9, 21, order)[2].barriers] == [True, True]
     x = np.random.default_rng(3).normal(size=(5, 37)).astype(np.float32)
     y, sums = poisoned(5, 37), poisoned(5)
-    softmax = built(SOFTMAX, "softmax", folder)
+    softmax = built(SOFTMAX, "softmax")
     told = softmax.launch(Shape(3, 64), [region(x), region(y, True), region(sums, True), 5, 37], order)
     e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
     np.testing.assert_allclose(y, e / e.sum(1, keepdims=True), rtol=1e-5)
@@ -53,9 +48,9 @@ def test_clean_kernels_are_right_and_raise_nothing_in_any_order(folder, order):
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.name)
 @pytest.mark.parametrize(("site", "buffers"), [("loaded", {"left", "right"}), ("read", {"left", "right"})])
-def test_a_dropped_barrier_is_reported_with_buffer_and_both_lines(folder, order, site, buffers):
-    text = MATMUL.replace(f"__syncthreads();  // {site}", ";")
-    _, _, found = matmul(built(text, "matmul", folder), 8, 8, 16, order)
+def test_a_dropped_barrier_is_reported_with_buffer_and_both_lines(order, site, buffers):
+    text = MATMUL.replace(f"t_barrier();  // {site}", ";")
+    _, _, found = matmul(built(text, "matmul"), 8, 8, 16, order)
     races = [each for each in found.findings if each.kind == "race"]
     assert {each.second.buffer for each in races} == buffers
     lines = text.splitlines()
@@ -65,55 +60,53 @@ def test_a_dropped_barrier_is_reported_with_buffer_and_both_lines(folder, order,
         assert "write" in race.first.access + race.second.access
 
 
-def test_swapped_lanes_and_pads_off_by_one_are_seen(folder):
+def test_swapped_lanes_and_pads_off_by_one_are_seen():
     swapped = SOFTMAX.replace("t_shfl_xor(sum, d)", "t_shfl_xor(sum, d ^ 1)")
     x = np.random.default_rng(3).normal(size=(2, 40)).astype(np.float32)
     y, sums = poisoned(2, 40), poisoned(2)
-    built(swapped, "softmax", folder).launch(Shape(1, 64), [region(x), region(y, True), region(sums, True), 2, 40])
+    built(swapped, "softmax").launch(Shape(1, 64), [region(x), region(y, True), region(sums, True), 2, 40])
     e = np.exp(x)
     assert np.abs(y - e / e.sum(1, keepdims=True)).max() > 0.01
     all_lanes = SOFTMAX.replace("if (lane == 0) STG(sums", "STG(sums")
-    told = built(all_lanes, "softmax", folder).launch(
-        Shape(1, 64), [region(x), region(y, True), region(sums, True), 2, 40]
-    )
+    told = built(all_lanes, "softmax").launch(Shape(1, 64), [region(x), region(y, True), region(sums, True), 2, 40])
     assert {(each.kind, each.second.buffer) for each in told.findings} == {("race", "sums")}
     pad = MATMUL.replace("LDS(right + q * 9 + j)", "LDS(right + q * 10 + j)")
-    actual, expected, found = matmul(built(pad, "matmul", folder), 8, 8, 8, ORDERS[0])
+    actual, expected, found = matmul(built(pad, "matmul"), 8, 8, 8, ORDERS[0])
     assert not np.array_equal(actual, expected)
     assert ("out of bounds", "right") in {(each.kind, each.first.buffer) for each in found.findings}
 
 
-def test_outside_of_arguments_nothing_is_touched(folder):
+def test_outside_of_arguments_nothing_is_touched():
     text = MATMUL.replace("row < m && column < n) STG", "row <= m && column < n) STG")
     guard = np.zeros(64, np.float32)
     a, b, c = np.ones((7, 4), np.float32), np.ones((4, 8), np.float32), guard[:56]
-    found = built(text, "matmul", folder).launch(Shape(1, 64, 544), [region(a), region(b), region(c, True), 7, 8, 4])
+    found = built(text, "matmul").launch(Shape(1, 64, 544), [region(a), region(b), region(c, True), 7, 8, 4])
     assert [(each.kind, each.first.buffer, each.count) for each in found.findings] == [("out of bounds", "c", 8)]
     np.testing.assert_array_equal(guard, [4.0] * 56 + [0.0] * 8)
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.name)
-def test_copies_land_when_they_are_waited_for(folder, order):
+def test_copies_land_when_they_are_waited_for(order):
     def run(text):
         x, y = np.arange(768, dtype=np.float32), poisoned(64)
-        found = built(text, "staged", folder).launch(Shape(1, 64, 2048), [region(x), region(y, True), 3], order)
+        found = built(text, "staged").launch(Shape(1, 64, 2048), [region(x), region(y, True), 3], order)
         return y, {each.kind for each in found.findings}, x.reshape(3, 256)[:, (np.arange(64) * 4 + 5) % 256].sum(0)
 
     actual, kinds, expected = run(STAGED)
     np.testing.assert_array_equal(actual, expected)
     assert not kinds
     assert "copy in flight" in run(STAGED.replace("cp_async_wait<1>", "cp_async_wait<2>"))[1]
-    assert "race" in run(STAGED.replace("__syncthreads();  // free", ""))[1]
+    assert "race" in run(STAGED.replace("t_barrier();  // free", ""))[1]
     assert "copy never awaited" in run(STAGED.replace("cp_async_wait<1>();", ""))[1]
 
 
-def test_needless_and_unmet_barriers_are_told(folder):
-    twice = MATMUL.replace("__syncthreads();  // read", "__syncthreads();  // read\n    __syncthreads();")
-    _, _, found = matmul(built(twice, "matmul", folder), 8, 8, 16, ORDERS[0])
+def test_needless_and_unmet_barriers_are_told():
+    twice = MATMUL.replace("t_barrier();  // read", "t_barrier();  // read\n    t_barrier();")
+    _, _, found = matmul(built(twice, "matmul"), 8, 8, 16, ORDERS[0])
     assert not found.findings
     assert len(found.needless) == 2  # either of the two in a row may go, not both
-    divergent = MATMUL.replace("__syncthreads();  // read", "if (tid < 40) __syncthreads();")
-    _, _, found = matmul(built(divergent, "matmul", folder), 8, 8, 8, Order("random", 3))
+    divergent = MATMUL.replace("t_barrier();  // read", "if (tid < 40) t_barrier();")
+    _, _, found = matmul(built(divergent, "matmul"), 8, 8, 8, Order("random", 3))
     assert [(each.kind, each.count) for each in found.findings if each.kind == "never met"] == [("never met", 40)]
 
 
@@ -125,11 +118,11 @@ def aligned(*shape):
     return block[start : start + count].reshape(shape)
 
 
-def test_sectors_and_wavefronts_come_from_addresses(folder):
+def test_sectors_and_wavefronts_come_from_addresses():
     x, y = aligned(32, 32), aligned(32, 32)
     x[...] = np.arange(1024).reshape(32, 32)
     for pitch, conflicts in ((33, 1), (32, 32), (34, 2)):
-        told = built(TRANSPOSE, "transpose", folder).launch(
+        told = built(TRANSPOSE, "transpose").launch(
             Shape(1, 64, 32 * pitch * 4), [region(x), region(y, True), 32, pitch]
         )
         np.testing.assert_array_equal(y, x.T)
@@ -140,10 +133,10 @@ def test_sectors_and_wavefronts_come_from_addresses(folder):
         ] * 2
 
 
-def test_a_sample_of_blocks_runs_alone(folder):
+def test_a_sample_of_blocks_runs_alone():
     assert sample(5, 8) == [0, 1, 2, 3, 4]
     assert sample(1000, 3) == [0, 500, 999]
-    actual, expected, found = matmul(built(MATMUL, "matmul", folder), 16, 24, 8, ORDERS[0], blocks=[0, 5])
+    actual, expected, found = matmul(built(MATMUL, "matmul"), 16, 24, 8, ORDERS[0], blocks=[0, 5])
     written = ~np.isnan(actual)
     assert (found.blocks, found.grid, int(written.sum())) == (2, 6, 128)
     np.testing.assert_array_equal(actual[written], expected[written])

@@ -2,6 +2,7 @@
 
 from tilec.emulator.build import build_kernels, compiler
 from tilec.emulator.emulate import EmulatedKernel, Region, Shape
+from tilec.emulator.errors import KernelFault
 from tilec.emulator.findings import Barrier, Emulation, Finding, Requests, Site
 from tilec.emulator.orders import ORDERS, Order
 
@@ -11,6 +12,7 @@ __all__ = [
     "EmulatedKernel",
     "Emulation",
     "Finding",
+    "KernelFault",
     "Order",
     "Region",
     "Requests",

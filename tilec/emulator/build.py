@@ -44,8 +44,8 @@ def compiler() -> str | None:
 def build_kernels(text: str, kernels: Sequence[str], headers: Mapping[str, str], folder: Path) -> Path:
     """The library of the `kernels` of a CUDA `text`, built into `folder` unless it is there.
 
-    `headers` are files that the text includes, by name; `emu.h` is the emulator's. Raises UnavailableError without a
-    compiler, TilecError with the compiler's words for text that does not compile.
+    `headers` are files that the text includes, by name: `tile.h` includes the emulator's `emu.h`. Raises
+    UnavailableError without a compiler, TilecError with the compiler's words for text that does not compile.
     """
     path = compiler()
     if path is None:
@@ -54,7 +54,7 @@ def build_kernels(text: str, kernels: Sequence[str], headers: Mapping[str, str],
     command = (path, *_FLAGS)
     engine = _built((*command, "-O2", "-c"), {}, str(HEADERS / "engine.cc"), folder, ".o")
     entries = "".join(f"EMU_ENTRY({name})\n" for name in kernels)
-    source = f'#include "emu.h"\n#line 1 "kernels.cu"\n{text}\n{entries}'
+    source = f'#include "engine.h"\n#line 1 "kernels.cu"\n{text}\n{entries}'
     files = {**headers, "source.cc": source}
     return _built((*command, *_poison(path), "-shared", str(engine)), files, "source.cc", folder, ".so")
 

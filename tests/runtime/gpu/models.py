@@ -5,6 +5,7 @@ y = the row sums of x * w, z = x * w + 1: an input, a constant, an arena and two
 
 import numpy as np
 
+from tests.emulator.kernels import HEADER
 from tilec.abi.gpu_code import CodeFile, GpuArgument, GpuCode, GpuKernel, GpuLaunch
 from tilec.abi.job_layout import ABI
 from tilec.abi.manifest import Constant, Manifest, Segment, TensorSpec, WeightsFile
@@ -14,25 +15,25 @@ ROWS, WIDTH = 5, 37
 BYTES = 4 * ROWS * WIDTH
 
 TEXT = """#include "tile.h"
-extern "C" __global__ void scaled(const float* __restrict__ x, const float* __restrict__ w, float* __restrict__ p,
+T_KERNEL void scaled(const float* __restrict__ x, const float* __restrict__ w, float* __restrict__ p,
                                   float* __restrict__ z) {
-  const int i = blockIdx.x * 64 + threadIdx.x;
+  const int i = bid_ * 64 + tid_;
   if (i >= 185) return;
   const float v = LDG(x + i) * LDG(w + i % 37);
   STG(p + i, v);
   STG(z + i, v + 1.f);
 }
-extern "C" __global__ void rows(const float* __restrict__ p, float* __restrict__ y) {
+T_KERNEL void rows(const float* __restrict__ p, float* __restrict__ y) {
   SMEM(smem_);
   float* const part = (float*)(smem_ + 0);
-  const int tid = threadIdx.x;
+  const int tid = tid_;
   float sum = 0.f;
-  for (int i = tid; i < 37; i += 32) sum += LDG(p + blockIdx.x * 37 + i);
+  for (int i = tid; i < 37; i += 32) sum += LDG(p + bid_ * 37 + i);
   STS(part + tid, sum);
-  __syncthreads();
+  t_barrier();
   if (tid > 0) return;
   for (int i = 1; i < 32; ++i) sum += LDS(part + i);
-  STG(y + blockIdx.x, sum);
+  STG(y + bid_, sum);
 }
 """
 
@@ -44,7 +45,7 @@ def argument(space, size, writes=False, index=0):
 def write_gpu_model(folder, text=TEXT, binary=None):
     """Write a model of these kernels; returns its manifest and the weights."""
     weights = np.random.default_rng(5).integers(-4, 5, WIDTH).astype(np.float32)
-    files = {"w.bin": bytes(64) + weights.tobytes(), "kernels.cu": text.encode(), "tile.h": b'#include "emu.h"\n'}
+    files = {"w.bin": bytes(64) + weights.tobytes(), "kernels.cu": text.encode(), "tile.h": HEADER.encode()}
     if binary is not None:
         files["kernels.cubin"] = binary
     for name, data in files.items():

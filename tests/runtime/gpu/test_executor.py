@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import pytest
 
-from tests.emulator.kernels import needs_compiler
+from tests.emulator.kernels import emulator_cache, needs_compiler
 from tests.runtime.gpu.models import BYTES, TEXT, check, feeds, write_gpu_model
 from tilec.abi.manifest import CallInput, TensorSpec, read_manifest
 from tilec.emulator import ORDERS
@@ -38,25 +38,20 @@ class Capsule(Device):
         return self.array.__dlpack__()
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("emulated")
-
-
-def opened(folder, cache, **how):
+def opened(folder, **how):
     manifest, weights = write_gpu_model(folder)
-    driver = EmulatorDriver(cache, **how)
+    driver = EmulatorDriver(emulator_cache(), **how)
     executor = GpuExecutor(folder, read_manifest(folder), driver, check=True)
     assert read_manifest(folder) == manifest
     return Session(manifest, folder, executor, 1), weights, driver
 
 
 @needs_compiler
-def test_runs_are_right_in_any_order_and_launches_are_recorded_once(tmp_path, cache, monkeypatch):
+def test_runs_are_right_in_any_order_and_launches_are_recorded_once(tmp_path, monkeypatch):
     recorded = []
     begin = EmulatorDriver.begin_graph
     monkeypatch.setattr(EmulatorDriver, "begin_graph", lambda self: (recorded.append(self), begin(self)))
-    session, weights, driver = opened(tmp_path, cache, order=ORDERS[3])
+    session, weights, driver = opened(tmp_path, order=ORDERS[3])
     for seed in range(3):
         x = feeds(seed)
         check(session.run({"x": x}), x, weights)
@@ -67,8 +62,8 @@ def test_runs_are_right_in_any_order_and_launches_are_recorded_once(tmp_path, ca
 
 
 @needs_compiler
-def test_outputs_are_written_where_asked_and_memory_is_given_back(tmp_path, cache):
-    session, weights, driver = opened(tmp_path, cache)
+def test_outputs_are_written_where_asked_and_memory_is_given_back(tmp_path):
+    session, weights, driver = opened(tmp_path)
     x, z = feeds(), np.empty((5, 74), np.float32)[:, ::2]
     outputs = session.run({"x": np.asfortranarray(x)}, {"z": z})
     assert outputs["z"] is z
@@ -82,8 +77,8 @@ def test_outputs_are_written_where_asked_and_memory_is_given_back(tmp_path, cach
 
 @needs_compiler
 @pytest.mark.parametrize("kind", [Interface, Capsule])
-def test_inputs_may_lie_on_the_device(tmp_path, cache, kind):
-    session, weights, _ = opened(tmp_path, cache)
+def test_inputs_may_lie_on_the_device(tmp_path, kind):
+    session, weights, _ = opened(tmp_path)
     x = feeds(2)
     check(session.run({"x": kind(x)}), x, weights)
     with pytest.raises(UsageError, match="not C-contiguous"):
@@ -93,8 +88,8 @@ def test_inputs_may_lie_on_the_device(tmp_path, cache, kind):
 
 
 @needs_compiler
-def test_each_launch_runs_alone_for_an_observer(tmp_path, cache):
-    session, weights, _ = opened(tmp_path, cache)
+def test_each_launch_runs_alone_for_an_observer(tmp_path):
+    session, weights, _ = opened(tmp_path)
     x, seen = feeds(), {}
     product = CallInput("p", "arena", 0, TensorSpec("p", "f32", x.shape))
 
@@ -112,14 +107,14 @@ def test_each_launch_runs_alone_for_an_observer(tmp_path, cache):
 
 
 @needs_compiler
-def test_races_of_a_run_are_kept_with_their_kernel(tmp_path, cache):
-    manifest, _ = write_gpu_model(tmp_path, TEXT.replace("__syncthreads();", ""))
-    driver = EmulatorDriver(cache)
+def test_races_of_a_run_are_kept_with_their_kernel(tmp_path):
+    manifest, _ = write_gpu_model(tmp_path, TEXT.replace("t_barrier();", ""))
+    driver = EmulatorDriver(emulator_cache())
     Session(manifest, tmp_path, GpuExecutor(tmp_path, manifest, driver), 1).run({"x": feeds()})
     assert {(kernel, finding.kind) for kernel, finding in driver.findings} == {("rows", "race")}
     outside = TEXT.replace("i >= 185", "i >= 192")
     manifest, _ = write_gpu_model(tmp_path, outside)
-    driver = EmulatorDriver(cache)
+    driver = EmulatorDriver(emulator_cache())
     Session(manifest, tmp_path, GpuExecutor(tmp_path, manifest, driver), 1).run({"x": feeds()})
     assert {(kernel, finding.kind) for kernel, finding in driver.findings} == {("scaled", "out of bounds")}
 

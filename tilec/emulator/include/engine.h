@@ -50,9 +50,9 @@ T load(const T* address, int site) {
   return value;
 }
 
-template <class T, class V>
-void store(T* address, V value, int site) {
-  if (note(site, address, sizeof(T))) *address = (T)value;
+template <class T>
+void store(T* address, T value, int site) {
+  if (note(site, address, sizeof(T))) *address = value;
 }
 
 template <class T>
