@@ -73,6 +73,32 @@ T_KERNEL void staged(const float* __restrict__ x, float* __restrict__ y, int ste
 }
 """
 
+PRODUCT = """#include "tile.h"
+// 16 x 8 sums of 16 products of halves, on the fragments of one warp
+T_KERNEL void product(const f16* __restrict__ a, const f16* __restrict__ b, float* __restrict__ c) {
+  SMEM(smem_);
+  f16* const left = (f16*)(smem_ + 0);
+  f16* const right = (f16*)(smem_ + 512);
+  STS8(left + tid_ * 8, LDG8(a + tid_ * 8));
+  STS8(right + tid_ * 8, LDG8(b + tid_ * 8));
+  t_warp_barrier();
+  unsigned fa[4], fb[4];
+  ldmatrix4(fa, left + tid_ % 16 * 16 + tid_ / 16 * 8);
+  ldmatrix4t(fb, right + tid_ % 16 * 16 + tid_ / 16 * 8);
+  float s[4] = {0.f, 0.f, 0.f, 0.f};
+  mma_m16n8k16(s[0], s[1], s[2], s[3], fa, fb);
+  for (int i = 0; i < 4; ++i) STG(c + (tid_ / 4 + i / 2 * 8) * 8 + tid_ % 4 * 2 + i % 2, s[i]);
+}
+"""
+
+WARP_SUM = """#include "tile.h"
+T_KERNEL void warp_sum(const int* __restrict__ x, int* __restrict__ y) {
+  int sum = LDG(x + tid_);
+  for (int d = EMU_LANES / 2; d > 0; d /= 2) sum += t_shfl_xor(sum, d);
+  STG(y + tid_, sum + t_shfl(sum, 0));
+}
+"""
+
 TRANSPOSE = """#include "tile.h"
 T_KERNEL void transpose(
     const float* __restrict__ x, float* __restrict__ y, int n, int pitch) {
@@ -97,9 +123,10 @@ def emulator_cache():
     return Path(folder.name)
 
 
-def built(text, name):
+def built(text, name, lanes=32):
     """A kernel of a text."""
-    return EmulatedKernel(build_kernels(text, [name], {"tile.h": HEADER}, emulator_cache()), name, text)
+    library = build_kernels(text, [name], {"tile.h": HEADER}, emulator_cache(), lanes)
+    return EmulatedKernel(library, name, text)
 
 
 def region(array, writable=False):

@@ -5,9 +5,11 @@ import pytest
 
 from tests.emulator.kernels import (
     MATMUL,
+    PRODUCT,
     SOFTMAX,
     STAGED,
     TRANSPOSE,
+    WARP_SUM,
     built,
     needs_compiler,
     poisoned,
@@ -140,3 +142,23 @@ def test_a_sample_of_blocks_runs_alone():
     written = ~np.isnan(actual)
     assert (found.blocks, found.grid, int(written.sum())) == (2, 6, 128)
     np.testing.assert_array_equal(actual[written], expected[written])
+
+
+def test_matrix_fragments_multiply_and_need_the_warp_to_meet():
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(-8, 9, (16, 16)).astype(np.float16) for _ in range(2))
+    c = poisoned(16, 8)
+    arguments = [region(a), region(b), region(c, True)]
+    assert not built(PRODUCT, "product").launch(Shape(1, 32, 1024), arguments).findings
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b[:, :8].astype(np.float32))
+    unmet = PRODUCT.replace("t_warp_barrier();", "")
+    told = built(unmet, "product").launch(Shape(1, 32, 1024), arguments)
+    assert {(each.kind, each.second.buffer) for each in told.findings} >= {("race", "left"), ("race", "right")}
+
+
+@pytest.mark.parametrize("lanes", [32, 64])
+def test_warps_have_the_lanes_of_the_processor(lanes):
+    x, y = np.arange(128, dtype=np.int32), np.zeros(128, np.int32)
+    told = built(WARP_SUM, "warp_sum", lanes).launch(Shape(1, 128), [region(x), region(y, True)])
+    np.testing.assert_array_equal(y, np.repeat(2 * x.reshape(-1, lanes).sum(1), lanes))
+    assert told.total("global read").requests == 128 // lanes

@@ -62,7 +62,8 @@ class GpuLaunch:
 @dataclass(frozen=True)
 class GpuCode:
     """Kernels for a `processor` (sm_80, gfx90a) as text that includes `headers`, and what it was compiled to: `binary`
-    for this processor, `portable` (PTX) for later ones; launches in the order of the segments' groups."""
+    for this processor, `portable` (PTX) for later ones; launches in the order of the segments' groups. A warp of the
+    processor has so many `lanes`."""
 
     processor: str
     text: CodeFile
@@ -71,6 +72,7 @@ class GpuCode:
     headers: tuple[CodeFile, ...] = ()
     binary: CodeFile | None = None
     portable: CodeFile | None = None
+    lanes: int = 32
 
     def __post_init__(self) -> None:
         known = {kernel.symbol for kernel in self.kernels}

@@ -41,17 +41,17 @@ def compiler() -> str | None:
     return next((path for path in map(shutil.which, _NAMES) if path is not None), None)
 
 
-def build_kernels(text: str, kernels: Sequence[str], headers: Mapping[str, str], folder: Path) -> Path:
+def build_kernels(text: str, kernels: Sequence[str], headers: Mapping[str, str], folder: Path, lanes: int = 32) -> Path:
     """The library of the `kernels` of a CUDA `text`, built into `folder` unless it is there.
 
-    `headers` are files that the text includes, by name: `tile.h` includes the emulator's `emu.h`. Raises
-    UnavailableError without a compiler, TilecError with the compiler's words for text that does not compile.
+    `headers` are files that the text includes, by name: `tile.h` includes the emulator's `emu.h`. A warp has so many
+    `lanes`. Raises UnavailableError without a compiler, TilecError with its words for text that does not compile.
     """
     path = compiler()
     if path is None:
         raise UnavailableError("no C++ compiler builds GPU kernels for the emulator", hint="Install g++ or clang++.")
     folder.mkdir(parents=True, exist_ok=True)
-    command = (path, *_FLAGS)
+    command = (path, *_FLAGS, f"-DEMU_LANES={lanes}")
     engine = _built((*command, "-O2", "-c"), {}, str(HEADERS / "engine.cc"), folder, ".o")
     entries = "".join(f"EMU_ENTRY({name})\n" for name in kernels)
     source = f'#include "engine.h"\n#line 1 "kernels.cu"\n{text}\n{entries}'

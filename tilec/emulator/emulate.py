@@ -11,9 +11,6 @@ from pathlib import Path
 from tilec.emulator.findings import Emulation, read_results
 from tilec.emulator.orders import ORDERS, Order
 
-LANES = 32
-"""Threads of a warp."""
-
 
 @dataclass(frozen=True, slots=True)
 class Region:

@@ -137,7 +137,8 @@ class Emulator:
         if kernel.symbol not in self._built:
             text, symbol = kernel_text(self._read(self._code.text.file), kernel.symbol), kernel.symbol
             headers = {Path(each.file).name: self._read(each.file) for each in self._code.headers}
-            self._built[symbol] = EmulatedKernel(build_kernels(text, [symbol], headers, self._cache), symbol, text)
+            library = build_kernels(text, [symbol], headers, self._cache, self._code.lanes)
+            self._built[symbol] = EmulatedKernel(library, symbol, text)
         return self._built[kernel.symbol]
 
     def _read(self, file: str) -> str:

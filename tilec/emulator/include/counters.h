@@ -11,7 +11,7 @@ namespace emu {
 
 struct Request {
   uint64_t address[LANES];
-  uint32_t mask = 0;
+  uint64_t mask = 0;
   int bytes = 0;
 };
 
@@ -33,7 +33,7 @@ inline void count(int site, const void* address, int bytes) {
   if (log[site].size() <= number) log[site].resize(number + 1);
   Request& request = log[site][number];
   request.address[lane()] = (uint64_t)address;
-  request.mask |= 1u << lane();
+  request.mask |= 1ull << lane();
   request.bytes = bytes;
 }
 

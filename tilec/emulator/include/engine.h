@@ -11,7 +11,7 @@ struct emu_dim3 {
 
 namespace emu {
 
-constexpr int LANES = 32;
+constexpr int LANES = EMU_LANES;  // of a warp
 
 enum Access { GLOBAL_READ, GLOBAL_WRITE, SHARED_READ, SHARED_WRITE, BARRIER };
 

@@ -48,6 +48,7 @@ inline void start_block(unsigned number, int threads) {
   epoch += 2;  // nothing of the block before can be mistaken for this one's
   last_barrier = nullptr;
   memset(shared_memory, 0xff, shared_bytes);
+  for (size_t i = 1; i < shadows.size(); i++) shadows[i].forget();
   block_barrier = Barrier();
   warp_barriers.assign(warp_epoch.size(), Barrier());
   meetings.assign(warp_epoch.size(), Barrier());

@@ -97,12 +97,13 @@ inline void touch(Shadow& shadow, int site, bool write) {
   remember(shadow.now, {(int16_t)current, (int16_t)site, warp_epoch[warp()]}, write);
 }
 
-// Shadows of a range of addresses, one for each `granule` bytes, made where they are touched.
+// Shadows of a range of addresses, one for each `granule` bytes, in pages that are made where they are touched.
 struct ShadowMemory {
-  static constexpr size_t PAGE = 4096;
+  static constexpr size_t PAGE = 1024;
   const char* base = nullptr;
   size_t bytes = 0, granule = 1;
   std::vector<std::unique_ptr<Shadow[]>> pages;
+  std::vector<size_t> made;
 
   ShadowMemory(const void* base, size_t bytes, size_t granule)
       : base((const char*)base), bytes(bytes), granule(granule), pages(bytes / granule / PAGE + 1) {}
@@ -117,9 +118,17 @@ struct ShadowMemory {
     size_t offset = (const char*)address - base;
     for (size_t i = offset / granule; i < (offset + size + granule - 1) / granule; i++) {
       auto& page = pages[i / PAGE];
-      if (!page) page.reset(new Shadow[PAGE]);
+      if (!page) {
+        page.reset(new Shadow[PAGE]);
+        made.push_back(i / PAGE);
+      }
       act(page[i % PAGE]);
     }
+  }
+
+  void forget() {
+    for (size_t number : made) pages[number].reset();
+    made.clear();
   }
 };
 

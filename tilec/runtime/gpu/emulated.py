@@ -42,7 +42,7 @@ class EmulatorDriver:
         text = (folder / code.text.file).read_text(encoding="utf-8")
         headers = {Path(h.file).name: (folder / h.file).read_text(encoding="utf-8") for h in code.headers}
         symbols = [kernel.symbol for kernel in code.kernels]
-        library = build_kernels(text, symbols, headers, self.cache)
+        library = build_kernels(text, symbols, headers, self.cache, code.lanes)
         return {symbol: EmulatedKernel(library, symbol, text) for symbol in symbols}
 
     def allocate(self, size: int) -> int:
