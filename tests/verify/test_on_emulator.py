@@ -4,7 +4,7 @@ import pytest
 
 from tests.emulator.kernels import emulator_cache, needs_compiler
 from tests.emulator.printed import with_kernels
-from tilec.cli.summary import verified_line
+from tilec.cli.summary import verified_line, verify_details
 from tilec.errors import UnavailableError, UsageError
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify import on_emulator, on_machine
@@ -54,6 +54,12 @@ def test_kernels_are_compared_with_the_model_and_counted(case):
     assert first["sectors"]["write"] == {"counted": 16, "ideal": 16, "planned": 16}
     assert first["wavefronts"]["counted"] >= first["wavefronts"]["ideal"] > 0
     assert "needless_barriers" not in first
+    line = next(line for line in verify_details(report, {}) if "relu" in line)
+    read, shared = first["sectors"]["read"], first["wavefronts"]
+    assert line.endswith(
+        f"{operands // 32} sectors read ({read['planned']} planned, {operands // 32} at least), "
+        f"16 written (16 planned, 16 at least), {shared['counted']} wavefronts ({shared['ideal']} at least)"
+    )
 
 
 @needs_compiler
