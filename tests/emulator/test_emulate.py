@@ -162,3 +162,18 @@ def test_warps_have_the_lanes_of_the_processor(lanes):
     told = built(WARP_SUM, "warp_sum", lanes).launch(Shape(1, 128), [region(x), region(y, True)])
     np.testing.assert_array_equal(y, np.repeat(2 * x.reshape(-1, lanes).sum(1), lanes))
     assert told.total("global read").requests == 128 // lanes
+
+
+def test_registers_begin_with_a_pattern_and_shared_memory_as_nan():
+    text = """#include "tile.h"
+T_KERNEL void unset(float* __restrict__ y) {
+  SMEM(smem_);
+  float held[2];
+  STG(y + tid_, held[tid_ % 2]);
+  STG(y + 32 + tid_, LDS((float*)smem_ + tid_));
+}
+"""
+    y = np.zeros(64, np.float32)
+    built(text, "unset").launch(Shape(1, 32, 128), [region(y, True)])
+    assert np.isnan(y[32:]).all()
+    assert (~(np.abs(y[:32]) < 1e30)).all()

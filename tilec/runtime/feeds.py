@@ -69,21 +69,31 @@ def check_indices(ranges: Iterable[IndexSpec], specs: Sequence[PortSpec], inputs
 
 
 def gather_outputs(
-    specs: Iterable[PortSpec], out: "Mapping[str, NDArray[Any]]", inputs: list[Any], taken: Collection[int] = ()
-) -> "list[NDArray[Any] | None]":
+    specs: Iterable[PortSpec],
+    out: "Mapping[str, Any]",
+    inputs: list[Any],
+    taken: Collection[int] = (),
+    on_device: bool = False,
+) -> "list[NDArray[Any] | DeviceArray | None]":
     """Arrays to compute into, in the order of `specs`: the caller's where they can be used directly.
 
-    Outputs of the numbers in `taken` are computed by calls and have none.
+    Outputs of the numbers in `taken` are computed by calls and have none. Code that runs `on_device` writes to arrays
+    of its GPU, too.
 
     A caller's array that is not C-contiguous, or may overlap an input or another output, is replaced by a
     fresh one to be copied from afterwards. Raises UsageError for an unknown name, another element type or
     shape, or an array that cannot be written.
     """
-    arrays: list[NDArray[Any] | None] = []
+    arrays: list[NDArray[Any] | DeviceArray | None] = []
     used = 0
     for number, spec in enumerate(specs):
         array = out.get(spec.name)
         used += array is not None
+        remote = device_array(array) if on_device and array is not None and not isinstance(array, np.ndarray) else None
+        if remote is not None and isinstance(spec, TensorSpec) and number not in taken:
+            _check(spec, remote, "output")
+            arrays.append(remote)
+            continue
         if number in taken or isinstance(spec, OpaqueSpec):
             arrays.append(None)
             continue

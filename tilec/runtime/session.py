@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from tilec.abi.manifest import CallInput, Manifest, PortSpec, TensorSpec, read_manifest
 from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnavailableError, UsageError
+from tilec.runtime.device_array import DeviceArray
 from tilec.runtime.executor import DeviceExecutor, Executor, Run, SizedExecutor, SizedRun, SteppableRun, loader_of
 from tilec.runtime.fallback import Fallback
 from tilec.runtime.feeds import check_indices, copy_result, gather_inputs, gather_outputs, output_array
@@ -93,8 +94,9 @@ class Session:
 
         `feeds` maps every input to an array of its type and shape, in any memory layout. Outputs named in
         `out` are written there and returned as the same objects, the others are fresh 64-byte aligned arrays.
-        The result does not depend on the number of threads. Raises UsageError for feeds that do not fit, TilecError
-        when a part that runs on onnxruntime fails.
+        The result does not depend on the number of threads. A model on a GPU takes arrays that lie there, in `feeds`
+        and in `out`: objects with `__cuda_array_interface__` or DLPack. Raises UsageError for feeds that do not fit,
+        TilecError when a part that runs on onnxruntime fails.
         """
         return self._run_once(feeds, out or {}, None)
 
@@ -148,7 +150,7 @@ class Session:
         result = {}
         for spec, array in zip(manifest.outputs, outputs, strict=True):
             asked = out.get(spec.name)
-            if asked is not None and asked is not array:
+            if asked is not None and asked is not array and not isinstance(array, DeviceArray):
                 copy_result(spec, array, asked)
             result[spec.name] = array if asked is None else asked
         return result
@@ -160,7 +162,7 @@ class Session:
         if ports.ranges:
             check_indices(ports.ranges, ports.inputs, inputs)
         unmade = ports.later.union(self._taken) if ports.later else self._taken
-        return _Arrays(ports, out, inputs, list(gather_outputs(ports.outputs, out, inputs, unmade)))
+        return _Arrays(ports, out, inputs, list(gather_outputs(ports.outputs, out, inputs, unmade, self._on_device)))
 
     def _has_tasks(self, run: SizedRun | None, segment: int, launch: int) -> bool:
         """Whether a launch has tasks at the sizes of a run: of the variants of a group one has."""

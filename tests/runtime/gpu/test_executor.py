@@ -77,10 +77,12 @@ def test_outputs_are_written_where_asked_and_memory_is_given_back(tmp_path):
 
 @needs_compiler
 @pytest.mark.parametrize("kind", [Interface, Capsule])
-def test_inputs_may_lie_on_the_device(tmp_path, kind):
+def test_arrays_may_lie_on_the_device(tmp_path, kind):
     session, weights, _ = opened(tmp_path)
-    x = feeds(2)
-    check(session.run({"x": kind(x)}), x, weights)
+    x, z = feeds(2), kind(np.zeros((5, 37), np.float32))
+    outputs = session.run({"x": kind(x)}, {"z": z})
+    assert outputs["z"] is z
+    check({**outputs, "z": z.array}, x, weights)
     with pytest.raises(UsageError, match="not C-contiguous"):
         session.run({"x": kind(np.asfortranarray(x))})
     with pytest.raises(UsageError, match="shape"):

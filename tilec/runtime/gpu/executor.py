@@ -155,9 +155,12 @@ class GpuRun:
         """Bring back the outputs that launches write."""
         written = {a.index for each in launches for a in each.arguments if a.space == "output" and a.writes}
         for number in sorted(written):
-            self._driver.download(self._bound[self._first_output + number], self._tensors[self._first_output + number])
-        if not written:
-            self._driver.synchronize()
+            target, place = self._bound[self._first_output + number], self._tensors[self._first_output + number]
+            if isinstance(target, DeviceArray):
+                self._driver.copy(target.address, place, target.nbytes)
+            else:
+                self._driver.download(target, place)
+        self._driver.synchronize()
 
     def _recorded(self, launches: Sequence[GpuLaunch]) -> Any:
         self._driver.begin_graph()
