@@ -11,7 +11,7 @@ from tilec.analysis.explain.figures import Candidate, candidate, whole
 from tilec.analysis.explain.replay import Replay, unit_of
 from tilec.analysis.size_variants import PlanAt, VariantFacts, variant_facts
 from tilec.ir.bind_plan import plan_sizes
-from tilec.ir.expr import constant_value, variables
+from tilec.ir.expr import constant_value, operands, variables
 from tilec.ir.plan import Group, Plan, Refusal
 from tilec.ir.text import text_of
 from tilec.lower.counts.traffic import traffic_by_tensor
@@ -46,13 +46,14 @@ class Ranked:
 @dataclass(frozen=True, slots=True)
 class PartExplanation:
     """What shares registers: its nodes, what it costs by itself (picoseconds or bytes), its register tile, the cycles
-    that one takes, and how its first node is vectorised."""
+    that one takes, how its first node is vectorised, and what this reads of what the level holds in a wider type."""
 
     nodes: tuple[str, ...]
     alone: int
     registers: Mapping[str, int]
     cycles: float
     vector: str
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +198,14 @@ def _part(problem: FusionProblem, number: int, register: RegisterTile) -> PartEx
         dict(register.sizes),
         register.cycles,
         f"{vector.kind}{along}",
+        held_operands(problem, number, register),
     )
+
+
+def held_operands(problem: FusionProblem, number: int, register: RegisterTile) -> tuple[str, ...]:
+    """Operands of a part's first node that a core's level holds in the type in which half precision is computed."""
+    read = operands(problem.parts[number][0].expr)
+    return tuple(read[n] for n in register.held)
 
 
 def _ranked(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tilec.analysis.explain.edge import group_with
 from tilec.analysis.explain.figures import whole
-from tilec.analysis.explain.group import BlockExplanation, block_explanation
+from tilec.analysis.explain.group import BlockExplanation, block_explanation, held_operands
 from tilec.analysis.explain.replay import Replay
 from tilec.ir.expr import operands
 from tilec.ir.plan import Plan, Refusal
@@ -29,11 +29,13 @@ class EdgeState:
 
 @dataclass(frozen=True, slots=True)
 class RegisterOption:
-    """A register tile that a part may have: sizes, cycles of one, picoseconds or bytes that the part costs with it."""
+    """A register tile that a part may have: sizes, cycles of one, picoseconds or bytes that the part costs with it, and
+    operands that a core's level holds in a wider type for it."""
 
     sizes: Mapping[str, int]
     cycles: float
     alone: int
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ def explain_node(replay: Replay, plan: Plan, node: str) -> NodeExplanation:
 def _options(problem: FusionProblem, number: int) -> tuple[RegisterOption, ...]:
     """The register tiles of a part by itself."""
     return tuple(
-        RegisterOption(dict(tile.sizes), tile.cycles, whole(best.objective, problem))
+        RegisterOption(
+            dict(tile.sizes), tile.cycles, whole(best.objective, problem), held_operands(problem, number, tile)
+        )
         for tile, best in register_options(problem, number)
     )

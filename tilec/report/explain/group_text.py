@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tilec.analysis.explain.group import BlockExplanation, GroupExplanation
 from tilec.analysis.explain.node import NodeExplanation
 from tilec.ir.plan import Refusal
 from tilec.ir.sizes import sizes_text
+from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.report.explain.layout import ROWS, amount, and_more, candidate_rows, some, table, text_of_lines
 from tilec.report.explain.reductions_text import spread_text
 from tilec.report.formatting import fact_text, time_text
@@ -96,7 +97,7 @@ def node_text(explanation: NodeExplanation) -> str:
             [fact_text(dict(option.sizes)) or "-", f"{option.cycles:g}", amount(option.alone, unit)]
             for option in explanation.options
         ]
-        lines += table(rows, right=(1, 2))
+        lines += table(_with_held(rows, [option.held for option in explanation.options]), right=(1, 2))
     if explanation.block is not None:
         lines += ["", *_block_lines(explanation.block)]
     return text_of_lines(lines)
@@ -108,7 +109,7 @@ def _block_lines(block: BlockExplanation) -> Iterator[str]:
     for part in block.parts:
         alone = amount(part.alone, block.unit)
         rows.append([some(part.nodes), alone, fact_text(dict(part.registers)) or "-", f"{part.cycles:g}", part.vector])
-    yield from table(rows, right=(1, 3))
+    yield from table(_with_held(rows, [part.held for part in block.parts]), right=(1, 3))
     if len(block.parts) > 1:
         saved = f"{amount(block.apart, block.unit)} apart, {amount(block.joined, block.unit)} joined"
         yield f"  {saved}"
@@ -127,6 +128,14 @@ def _block_lines(block: BlockExplanation) -> Iterator[str]:
             head = str(place) if place else "taken"
             rows.append([head, " ".join(walk.order), str(walk.stripe), f"{walk.drawn_bytes:,}"])
         yield from table(rows, right=(2, 3))
+
+
+def _with_held(rows: Sequence[Sequence[str]], held: Sequence[Sequence[str]]) -> list[list[str]]:
+    """A table with the operands that are held in a wider type, if there are any."""
+    if not any(held):
+        return [list(row) for row in rows]
+    last = [f"held as {PROMOTED_TTYPE}", *(some(names) or "-" for names in held)]
+    return [[*row, cell] for row, cell in zip(rows, last, strict=True)]
 
 
 def _state(connected: str | None, reason: Refusal | None) -> str:
