@@ -101,15 +101,29 @@ def test_an_operand_is_converted_by_the_load_at_its_level() -> None:
     assert wide.peak["l2"] > narrow.peak["l2"]
 
 
+@pytest.mark.feature("L05")
+def test_what_leaves_is_rounded_before_the_group_reads_it() -> None:
+    case = replace(CHAIN, outputs=("P", "O"))
+    held = replace(case, more={"held": {"l2": {"P": "f32"}}})
+    assert {s.buffer.tensor: s.buffer.ttype for s in statements(held.program().body) if isinstance(s, Allocate)}[
+        "P"
+    ] == "f32"
+    narrow, wide = measured(case, 400.0), measured(held, 400.0)
+    assert all(np.array_equal(wide.outputs[name], narrow.outputs[name]) for name in "PO")
+    assert wide.outputs["P"].dtype == np.float16
+    with pytest.raises(PlanError, match="half precision tensor that the group reads D"):
+        replace(case, outputs=("D", "O"), more={"held": {"l2": {"D": "f32"}}}).program()
+
+
 @pytest.mark.parametrize(
     ("level", "name", "message"),
     [
-        ("l2", "O", "half precision tensor that does not leave the group O"),
+        ("l2", "O", "half precision tensor that the group reads O"),
         ("l2", "Q", "no tensor Q"),
         ("dram", "X", "tensors have their own types there"),
     ],
 )
-def test_only_half_precision_that_does_not_leave_can_be_held_wide(level: str, name: str, message: str) -> None:
+def test_only_half_precision_that_is_read_can_be_held_wide(level: str, name: str, message: str) -> None:
     plan = replace(CHAIN, more={"held": {level: {name: "f32"}}}).plan()
     with pytest.raises(PlanError, match=message):
         lower(plan.groups[0], plan.groups[0].variants[0], plan)

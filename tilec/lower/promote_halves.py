@@ -27,6 +27,11 @@ def promote_halves(expr: TensorExpr, wide: Collection[str], ttypes: Mapping[str,
     return replace(expr, body=replace(expr.body, body=value) if isinstance(expr.body, Reduce) else value)
 
 
+def rounded(expr: TensorExpr, ttype: str) -> TensorExpr:
+    """An elementwise node whose value is rounded to a type, whatever type it is stored in."""
+    return replace(expr, body=Call(ttype, (expr.body,)))
+
+
 def _widened(expr: Expr, wide: Collection[str], ttypes: Mapping[str, str]) -> Expr:
     """A body whose parts of half precision are f32.
 

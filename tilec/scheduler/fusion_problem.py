@@ -6,7 +6,7 @@ first layer of a network holds for all others (W41).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -17,6 +17,7 @@ from tilec.ir.intervals import Candidates
 from tilec.scheduler.analysis.abstract_literals import abstract_literals
 from tilec.scheduler.analysis.access import is_data_dependent
 from tilec.scheduler.analysis.contraction import is_contraction, operands_of
+from tilec.scheduler.analysis.promote_halves import wide_inside
 from tilec.scheduler.analysis.vector_iterator import is_panelled, vector_of
 from tilec.scheduler.analysis.window_propagation import extent_of, propagate_windows, volume
 from tilec.scheduler.graph_passes.rewrite import constant_tensors
@@ -263,8 +264,23 @@ class FusionProblem:
         )
 
     def usual(self, members: Sequence[int]) -> list[RegisterTile]:
-        """The register tiles that parts have by themselves."""
-        return [self.singles[n].registers[0] for n in members]
+        """The register tiles that parts have by themselves, but for what the group makes: that is read in the type in
+        which the group can hold it."""
+        tiles = [self.singles[n].registers[0] for n in members]
+        made = {node.name: node.expr for n in members for node in self.parts[n]}
+        if all(self.graph.tensors[name].ttype not in self.target.widened for name in made):
+            return tiles
+        leaving = self.leaving(members)
+        wide = wide_inside(tuple(made.values()), leaving, self.graph.tensors, self.target.widened)
+        sums = {name for name in leaving if made[name].reduce}
+        return [self._reading(n, tile, wide, sums) for n, tile in zip(members, tiles, strict=True)]
+
+    def _reading(self, number: int, tile: RegisterTile, wide: Collection[str], narrow: Collection[str]) -> RegisterTile:
+        """The register tile of a part that reads some of its operands in the wider type, and some in their own."""
+        read = operands(self.parts[number][0].expr)
+        held = tuple(n for n, t in enumerate(read) if t in wide or (n in tile.held and t not in narrow))
+        options = {each.held: each for each in reversed(self.tiles(number))} if held != tile.held else {}
+        return options.get(held, options.get((), tile))
 
     def core_tiles(self, members: Sequence[int], most: int = 1) -> tuple[TaskTile, ...]:
         """The best tiles at a core's level of the group of some parts, best first, remembered by content."""

@@ -161,7 +161,7 @@ def evaluated(
     error, and undefined results are drawn.
     """
     held = [{tensor for tensors in variant.held.values() for tensor in tensors} for variant in group.variants]
-    wide = frozenset(node.name for node in group.nodes).intersection(*held)
+    wide = frozenset(node.name for node in group.nodes).difference(group.outputs).intersection(*held)
     ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if wide else {}
     arrays = dict(given)
     terms: dict[str, float] = {}

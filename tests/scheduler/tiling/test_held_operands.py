@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scheduler.graphs import make_graph
-from scheduler.running import device, illegal, run_plan
+from scheduler.running import device, illegal, problem_of, run_plan
 
 from tilec.analysis.totals import predicted
 from tilec.ir.expr import Const, operands
@@ -94,6 +94,46 @@ def test_plans_compute_what_the_operands_say(ttype: str, sizes: tuple[int, int, 
     expected = x.astype(np.float64) @ w.astype(np.float64)
     found = run_plan(planned(graph), {"x": x, "w": w})["y"]
     assert np.array_equal(found.astype(np.float64), expected.astype(np.float32).astype(dtype).astype(np.float64), True)
+
+
+@pytest.mark.parametrize(
+    ("text", "leaves", "expected"),
+    [
+        ("r[m, k] = maximum(x[m, k], 0.0)", False, "r"),
+        ("r[m, k] = f16(f32(x[m, k]) * 0.5)", False, "r"),
+        ("r[m, k] = x[m, k] * x[m, k]", False, ""),
+        ("r[m, k] = x[m, k] * x[m, k]", True, "r"),
+    ],
+)
+def test_what_the_group_makes_is_held_so_where_its_values_stay_the_same(text: str, leaves: bool, expected: str) -> None:
+    """What is computed in the wider type and stays inside is wide as it is, and no matter of the tile."""
+    e = {"m": 12, "n": 16, "k": 8}
+    nodes = [(text, e), ("y[m, n] = sum(k, r[m, k] * w[k, n])", e)]
+    outputs = ["r", "y"] if leaves else ["y"]
+    graph = make_graph({"x": (12, 8)}, nodes, outputs, {"w": (8, 16)}, ttypes={"x": "f16", "w": "f16"})
+    problem = problem_of(graph, target_model_of(device("avx2")))
+    (first, second) = problem.usual((0, 1))
+    assert (first.held, second.held) == ((), (0,)), "the product's own choice, or that of the group"
+    tiling = problem.tiling_problem((0, 1), problem.leaving((0, 1)), (first, second))
+    assert tiling.converted == set(expected)
+    assert tiling.held_bytes("r") == 4
+    assert tiling.bytes_of("r") == (4 if tiling.wide else 2)
+    plan = planned(graph)
+    values = np.arange(96).reshape(12, 8) % 13 - 6
+    r = {"maximum": np.maximum(values, 0), "f16": values / 2, "x[": values * values}
+    found = run_plan(plan, {"x": values.astype(np.float16)})
+    w = np.array(graph.constants["w"].values, np.float16).reshape(8, 16)  # type: ignore[union-attr]
+    exact = next(of for name, of in r.items() if name in text.split("= ")[1]) @ w.astype(np.float64)
+    assert np.abs(found["y"] - exact).max() <= 2**-10 * np.abs(exact).max()
+
+
+def test_sums_that_leave_are_read_as_they_are_rounded() -> None:
+    e = {"m": 12, "n": 16, "k": 8}
+    nodes = [("r[m, k] = max(n, x[m, k, n] * x[m, k, n])", e), ("y[m, n] = sum(k, r[m, k] * w[k, n])", e)]
+    given = {"x": (12, 8, 16)}
+    graph = make_graph(given, nodes, ["r", "y"], {"w": (8, 16)}, ttypes={"x": "f16", "w": "f16"})
+    problem = problem_of(graph, target_model_of(device("avx2")))
+    assert [tile.held for tile in problem.usual((0, 1))] == [(), ()]
 
 
 @pytest.mark.feature("L17", "W08")

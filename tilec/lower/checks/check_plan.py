@@ -119,17 +119,18 @@ def _permutations(nodes: Nodes, tensors: Mapping[str, Tensor], found: Sequence[L
 
 
 def _types(group: Group, variant: Variant, plan: Plan) -> Iterator[Refusal]:
-    """Types in which tensors of the group are not held: f32 alone holds half precision without rounding, and what
-    leaves the group has its own type."""
+    """Types in which tensors of the group are not held: f32 alone holds half precision without rounding, and sums that
+    leave the group are rounded in their own type."""
     read = {tensor for node in group.nodes for tensor in operands(node.expr)}
-    halves = [t for t in sorted(read.difference(group.outputs)) if plan.tensors[t].ttype in HALVES]
+    sums = {node.name for node in group.nodes if node.expr.reduce and node.name in group.outputs}
+    halves = [t for t in sorted(read - sums) if plan.tensors[t].ttype in HALVES]
     for level, tensors in variant.held.items():
         for tensor, ttype in tensors.items():
             if level == variant.levels[0]:
                 why = {"what": "type in a buffer", "level": level, "why": "tensors have their own types there"}
                 yield Refusal(tensor, "unused", why)
             elif tensor not in halves:
-                yield _unknown(level, "half precision tensor that does not leave the group", tensor, halves)
+                yield _unknown(level, "half precision tensor that the group reads", tensor, halves)
             elif ttype != PROMOTED_TTYPE:
                 yield _unknown(tensor, f"type that holds {plan.tensors[tensor].ttype}", ttype, (PROMOTED_TTYPE,))
 

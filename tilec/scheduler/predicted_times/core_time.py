@@ -76,10 +76,9 @@ def _part(nodes: tuple[Node, ...], sizes: Sizes, clipped: bool, planned: Planned
 
 
 def _held(first: Node, planned: PlannedGroup) -> tuple[int, ...]:
-    """The operands of a node that a core's level holds in another type than memory."""
-    made = {node.name for node in planned.nodes}
+    """The operands of a node that a core's level holds in the type that is computed in."""
     held = planned.variant.held.get(planned.target.core_level, {})
-    return tuple(n for n, tensor in enumerate(operands(first.expr)) if tensor in held and tensor not in made)
+    return tuple(n for n, tensor in enumerate(operands(first.expr)) if tensor in held)
 
 
 def _rejoined(parts: Sequence[PlannedPart], planned: PlannedGroup, block: Block) -> list[PlannedPart]:

@@ -122,6 +122,8 @@ def cost_terms(
     stream = (sum(requested.values()) + (2 * final if implicit else stored)) / target.refill
     copies = {t: loaded[t] * problem.held_bytes(t) / problem.bytes_of(t) for t in problem.staged if t in loaded}
     copied = sum(copies.values(), start=np.asarray(0.0))
+    for tensor in problem.converted.intersection(problem.outputs):
+        copied = copied + seen.elements[tensor] * problem.held_bytes(tensor)
     for tensor, whole in _direct(problem, seen).items():
         copied = copied - np.where(whole, loaded[tensor], 0)
     for name, rounds in loops.sums.items():

@@ -29,7 +29,7 @@ from tilec.ir.intervals import Candidates
 from tilec.ir.types import element_bytes
 from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.lower.shared_loops import BEFORE, earlier
-from tilec.scheduler.analysis.promote_halves import wide_inside
+from tilec.scheduler.analysis.promote_halves import is_exact, wide_inside
 from tilec.scheduler.analysis.window_propagation import ReadIndex, extent_of, extents_of, read_indices
 from tilec.scheduler.graph_passes.rematerialize import arithmetic
 from tilec.scheduler.online.shared_reductions import SharedReductions
@@ -155,10 +155,14 @@ class TilingProblem:
 
     @cached_property
     def converted(self) -> frozenset[str]:
-        """Operands of half precision that the core's level holds in the type that is computed in."""
+        """Tensors of half precision that the core's level holds in the type that is computed in, without a change of
+        their values: operands, results that leave the group, and those that are exact."""
         pairs = zip(self.parts, self.tiles, strict=False)
-        wide = {operands(part[0].expr)[n] for part, tile in pairs for n in tile.held}
-        return frozenset(wide - self.made.keys())
+        held = {operands(part[0].expr)[n] for part, tile in pairs for n in tile.held}
+        if not held:
+            return frozenset()
+        kept = {node.name for node in self.nodes if node.name not in self.outputs and not is_exact(node.expr)}
+        return frozenset(held - self.wide - kept)
 
     def sharing(self, stepped: str) -> Mapping[str, Mapping[str, str]]:
         """Reductions in the reduce loop of a node, itself or all of a chain -> their reduce iterators -> the node's."""
