@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilec.analysis.patterns import Pattern, fused_patterns, pattern_counts
-from tilec.analysis.totals import plan_costs, predicted, total, transactions
+from tilec.analysis.totals import launch_count, plan_costs, predicted, total, transactions
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, constant_value
 from tilec.ir.plan import Plan
@@ -60,7 +60,7 @@ def statistics(plan: Plan) -> Statistics:
         groups=len(plan.groups),
         patterns=fused_patterns(plan),
         largest=max((len(group.nodes) for group in plan.groups), default=0),
-        launches=len(plan.groups),
+        launches=launch_count(plan),
         kernels=len({variant.kernel for group in plan.groups for variant in group.variants}),
         intermediate=total(tensor_bytes(plan.tensors[name].ttype, plan.tensors[name].shape) for name in passed_on),
         traffic=costs["traffic"],

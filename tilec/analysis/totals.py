@@ -61,7 +61,14 @@ def transactions(plan: Plan, level: str) -> Expr:
 
 def predicted(plan: Plan) -> int:
     """Predicted time of one run in picoseconds; 0 where nothing is predicted."""
-    return sum(group.cost.picoseconds for group in plan.groups)
+    shared = {name for launch in plan.launches for name in launch.groups}
+    alone = sum(group.cost.picoseconds for group in plan.groups if group.name not in shared)
+    return alone + sum(launch.picoseconds for launch in plan.launches)
+
+
+def launch_count(plan: Plan) -> int:
+    """Launches of one run: one for every group, but for those that share one."""
+    return len(plan.groups) - sum(len(launch.groups) - 1 for launch in plan.launches)
 
 
 def plan_costs(plan: Plan) -> Costs:
@@ -72,7 +79,7 @@ def plan_costs(plan: Plan) -> Costs:
     with every group a single node), and counts. A launch is one start of a kernel, `kernels` are the different ones.
     """
     kernels = {variant.kernel for group in plan.groups for variant in group.variants}
-    counts = {"groups": len(plan.groups), "launches": len(plan.groups), "kernels": len(kernels)}
+    counts = {"groups": len(plan.groups), "launches": launch_count(plan), "kernels": len(kernels)}
     return {
         **{name: Const(count) for name, count in counts.items()},
         "traffic": traffic(plan),
