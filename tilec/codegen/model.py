@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from tilec.abi.gpu_code import GpuCode
 from tilec.abi.job_layout import ABI
 from tilec.abi.manifest import CallSpec, Constant, IndexSpec, LibraryFile, Manifest, PortSpec, Segment, WeightsFile
 from tilec.abi.shape_program import ShapeProgram
@@ -57,8 +58,9 @@ class Model(Generic[Code]):
         arenas = 1 if self.sizes is None else len(self.sizes.arenas)
         return PointerTable(len(self.inputs) + results, len(self.outputs), len(self.constants), arenas)
 
-    def manifest(self, library: LibraryFile | None) -> Manifest:
-        """The manifest of the model with its library; the stage adds the loader of the back end."""
+    def manifest(self, library: LibraryFile | None, gpu: GpuCode | None = None) -> Manifest:
+        """The manifest of the model with its library, or its kernels of a GPU; the stage adds the loader of the back
+        end."""
         return Manifest(
             abi=ABI,
             library=library,
@@ -74,6 +76,7 @@ class Model(Generic[Code]):
             taken=self.taken,
             ranges=self.ranges,
             sizes=self.sizes,
+            gpu=gpu,
         )
 
 

@@ -23,6 +23,7 @@ from tilec.scheduler.building.plan_costs import lowered_programs, with_costs, wi
 from tilec.scheduler.code_feedback import without_groups
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.rewrite import constant_tensors, live
+from tilec.scheduler.graph_passes.unflatten import unflatten
 from tilec.scheduler.memory_levels.hierarchical_search import require_levels
 from tilec.scheduler.minimum_capacity import require_capacity
 from tilec.scheduler.plan_candidates import PlanSearch, PlanState, search_plans
@@ -133,7 +134,7 @@ def search_plan(
 ) -> PlanState:
     """The whole plans that were compared, and the one that is taken. Raises what `schedule` raises."""
     target = target_model_of(device)
-    graph = with_usual_items(graph)
+    graph = with_usual_items(graph, unflatten(RewrittenGraph(graph)).graph)
     _require_units(graph, device)
     require_levels(options.closed, target)
     steps, plan_steps = search_steps(options)

@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 from tilec.ir.plan import Refusal
-from tilec.scheduler.building.plan_costs import flops
+from tilec.scheduler.building.plan_costs import operations_at_peak
 from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN, FusionProblem
 from tilec.scheduler.refusals import refusal
 from tilec.scheduler.tiling.further_sinks import further_sinks, is_connected, sinks_of
@@ -181,7 +181,9 @@ def roofline(problem: FusionProblem, members: Sequence[int]) -> float:
         return moved
     if problem.objective == "footprint" or not inside:
         return 0.0
-    work = sum(float(problem.numbers.size(flops(n.expr))) for n in tiling.nodes if _multiplies(n.expr.reduce))
+    work = sum(
+        float(problem.numbers.size(operations_at_peak(n.expr))) for n in tiling.nodes if _multiplies(n.expr.reduce)
+    )
     return target.launch + max(work / target.peak, moved / target.refill / target.cores)
 
 
