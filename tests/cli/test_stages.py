@@ -285,19 +285,21 @@ def test_what_passes_alter_is_told_on_stderr(cli, tmp_path):
             "inline_scalars:",
             "sink_dequantize:",
             "integral:",
+            "unflatten:",
             "compose:",
             "fold_movement:",
             "align_iterators:",
             "decode_weights:",
             "store_codes:",
             "choose_layouts:",
+            "choose_units:",
             "rematerialize:",
             "spread_reductions:",
         ]
-        assert [line.split()[1] for line in told[1:12]] == passes
+        assert [line.split()[1] for line in told[1:13]] == passes
         assert told[1].endswith("unchanged")
         assert "  rule: constants of one element become literals of what reads them" in ran.err.splitlines()
-        steps = {line.split()[1].rstrip(":") for line in told[12:]}
+        steps = {line.split()[1].rstrip(":") for line in told[13:]}
         assert steps == {step.name for step in SEARCH} - {"partition_levels", "tune_groups"}
     ran = cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "p.json")
     assert "schedule: unchanged, skipped" in ran.err

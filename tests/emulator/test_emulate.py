@@ -135,6 +135,24 @@ def test_sectors_and_wavefronts_come_from_addresses():
         ] * 2
 
 
+def test_blocks_may_store_the_same_but_read_nothing_of_each_other():
+    overlapping = """#include "tile.h"
+T_KERNEL void overlapping(float* __restrict__ y, const float* __restrict__ x) {
+  STG(y + bid_ * 24 + tid_, VALUE);
+}
+"""
+    x = np.arange(56, dtype=np.float32)
+    for value, kinds in (
+        ("LDG(x + bid_ * 24 + tid_)", []),
+        ("bid_ + 1.f", [("race of blocks", (0, 1), 8)]),
+        ("bid_ > 0 ? LDG(y + tid_ % 24) : LDG(x)", [("race of blocks", (0, 1), 32)]),
+    ):
+        text = overlapping.replace("VALUE", value)
+        found = built(text, "overlapping").launch(Shape(2, 32), [region(poisoned(56), True), region(x)]).findings
+        assert [(each.kind, each.threads, each.count) for each in found] == kinds
+    assert str(found[0]) == "race of blocks 0 and 1: the global read in line 3 of y, 32 times"
+
+
 def test_a_sample_of_blocks_runs_alone():
     assert sample(5, 8) == [0, 1, 2, 3, 4]
     assert sample(1000, 3) == [0, 500, 999]

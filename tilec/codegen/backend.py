@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from pathlib import Path
 
+    from tilec.abi.manifest import Manifest
     from tilec.codegen.kernels import Kernels
     from tilec.ir.plan import Group, Plan, Variant
     from tilec.ir.program import Program
@@ -84,6 +85,14 @@ class Decide(Protocol):
         """The variant of groups that share a kernel, in the names of the first of them, whose tile program is given."""
 
 
+class Emit(Protocol):
+    """Writes a compiled model in another form."""
+
+    def __call__(self, name: str, manifest: Manifest, source: Path, folder: Path) -> tuple[str, ...]:
+        """Write model `name`, whose `manifest` and files lie in `source`, to `folder`; returns the names of the files.
+        Raises TilecError."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backend:
     """A code generator and how its code runs.
@@ -98,6 +107,8 @@ class Backend:
     that runs it are not the device's; None where nothing is in the way. `lacks` tells what is missing to take code
     further than text. `serves` is whether it has code for the levels of a device of its kind; others get tile programs,
     and so do models of an `optional` one that hold something without code.
+
+    `forms` are what `tilec codegen --emit` writes, by name.
     """
 
     kind: str
@@ -108,6 +119,7 @@ class Backend:
     can_time: Callable[[DeviceSpec, Host], str | None]
     passes: Callable[[], Sequence[KernelPass]] = tuple
     decide: Decide | None = None
+    forms: Callable[[], Mapping[str, Emit]] = dict
     lacks: Callable[[DeviceSpec], Obstacle | None] = lambda _device: None
     serves: Callable[[DeviceSpec], bool] = lambda _device: True
     optional: bool = False

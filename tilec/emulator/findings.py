@@ -23,8 +23,8 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong: its kind, two places and the threads there (the same twice if one is to blame), the block of the
-    first time, and how often."""
+    """Something wrong: its kind, two places and the threads there (the same twice if one is to blame; of a race of
+    blocks the blocks), the block of the first time, and how often."""
 
     kind: str
     first: Site
@@ -35,6 +35,8 @@ class Finding:
 
     def __str__(self) -> str:
         one, other = self.threads
+        if self.kind == "race of blocks":
+            return f"{self.kind} {one} and {other}: {self.first} of {self.first.buffer}, {self.count} times"
         if self.first == self.second and self.kind not in ("race", "copy in flight"):
             what = f" of {self.first.buffer}" if self.first.buffer else ""
             return f"{self.kind}: {self.first}{what} (thread {one}, block {self.block}, {self.count} times)"

@@ -206,7 +206,7 @@ def _divide(p: Polynomial, d: Polynomial, ranges: KnownRanges) -> tuple[Polynomi
         unknown = [atom for atom in divisor if isinstance(atom, Var) and atom.name not in ranges]
         if unknown:
             ranges = shared_ranges({**{atom.name: (Const(1), atom) for atom in unknown}, **ranges})
-    if _within(rest, d, ranges):
+    if not rest or _within(rest, d, ranges):
         return whole, rest
     if _within(_add(rest, d), d, ranges):
         return _add(whole, {(): 1}, -1), _add(rest, d)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from tilec.ir.dots import WORD
 from tilec.ir.expr import Access, Binary, Call, Expr, Reduce, TensorExpr, accesses, operands, rebuild
 from tilec.ir.scalars import BITCASTS, type_of
 from tilec.ir.types import HALVES, TTYPES
@@ -26,6 +27,11 @@ def promote_halves(expr: TensorExpr, wide: Collection[str], ttypes: Mapping[str,
     return replace(expr, body=replace(expr.body, body=value) if isinstance(expr.body, Reduce) else value)
 
 
+def rounded(expr: TensorExpr, ttype: str) -> TensorExpr:
+    """An elementwise node whose value is rounded to a type, whatever type it is stored in."""
+    return replace(expr, body=Call(ttype, (expr.body,)))
+
+
 def _widened(expr: Expr, wide: Collection[str], ttypes: Mapping[str, str]) -> Expr:
     """A body whose parts of half precision are f32.
 
@@ -39,6 +45,9 @@ def _widened(expr: Expr, wide: Collection[str], ttypes: Mapping[str, str]) -> Ex
     match expr, new:
         case Access(tensor, _), _:
             return Call(PROMOTED_TTYPE, (new,)) if half and tensor not in wide else new
+        case Call(fn, parts), Call(_, inners) if fn == WORD:
+            kinds = (type_of(part, ttypes) for part in parts)
+            return Call(WORD, tuple(Call(kind, (inner,)) for kind, inner in zip(kinds, inners, strict=True)))
         case Call(fn, (part,)), Call(_, (inner,)) if fn in TTYPES or fn in BITCASTS:
             kind = type_of(part, ttypes)
             if kind in HALVES and fn == PROMOTED_TTYPE:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tilec.scheduler.fusion.aggregate_rules import AggregateRules
 from tilec.scheduler.fusion.build_groups import BuildGroups
 from tilec.scheduler.fusion.legalize import LegalizeGroups
 from tilec.scheduler.fusion.local_search import LocalSearch
@@ -32,11 +33,13 @@ from tilec.scheduler.graph_passes.integral import integral
 from tilec.scheduler.graph_passes.rematerialize import rematerialize
 from tilec.scheduler.graph_passes.sink_dequantize import sink_dequantize
 from tilec.scheduler.graph_passes.store_codes import store_codes
+from tilec.scheduler.graph_passes.unflatten import unflatten
 from tilec.scheduler.memory_levels.hierarchical_search import PartitionLevels
 from tilec.scheduler.plan_candidates import ComparePlans, PlanStep
 from tilec.scheduler.refusals import RewrittenGraph
 from tilec.scheduler.spreading.spread_reductions import SpreadReductions
 from tilec.scheduler.state import SearchStep
+from tilec.scheduler.units.choose_units import ChooseUnits
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +64,25 @@ class GraphPass:
         return self.rewrite(draft)
 
 
-GRAPH_PASSES: tuple[GraphPass | SpreadReductions, ...] = (
+AnyPass = GraphPass | ChooseUnits | SpreadReductions
+
+GRAPH_PASSES: tuple[AnyPass, ...] = (
     GraphPass("inline_scalars", "constants of one element become literals of what reads them", inline_scalars),
     GraphPass(
         "sink_dequantize",
-        "quantised tensors are stored as their codes, which each reader dequantises; quantising them again is left out",
+        "quantised tensors are stored, moved and selected as their codes, which other readers dequantise; quantising "
+        "them again is left out",
         sink_dequantize,
     ),
     GraphPass(
         "integral",
         "sums of products of dequantised numbers are sums of integers, with scales and zero points outside",
         integral,
+    ),
+    GraphPass(
+        "unflatten",
+        "iterators over products of sizes that vary are split into iterators over the factors that neighbours see",
+        unflatten,
     ),
     GraphPass(
         "compose",
@@ -106,6 +117,7 @@ GRAPH_PASSES: tuple[GraphPass | SpreadReductions, ...] = (
         "the order of the largest operand",
         choose_layouts,
     ),
+    ChooseUnits(),
     GraphPass(
         "rematerialize",
         "cheap elementwise producers are computed again in the reductions that read each element once",
@@ -123,6 +135,7 @@ SEARCH: tuple[SearchStep | PlanStep, ...] = (
     FuseRegisters(),
     SplitParts(),
     PartitionLevels(),
+    AggregateRules(),
     PARTITION,
     LocalSearch(),
     JoinReductions(partition=PARTITION),

@@ -89,9 +89,10 @@ class ImportOptions(Spec):
 class ScheduleOptions(Spec):
     """Options of `schedule`: how far to fuse, what to minimise, how many candidates to look at, by what (W17, W20)."""
 
-    fusion: Literal["none", "register", "full"] = Field(
+    fusion: Literal["none", "register", "apollo", "full"] = Field(
         default="full",
-        description="none: one node a group; register: elementwise nodes share registers; full: all levels",
+        description="none: one node a group; register: elementwise nodes share registers; apollo: groups by a table of "
+        "rules, for comparison; full: all levels",
     )
     objective: Literal["time", "traffic", "footprint"] = Field(
         default="time", description="what the search minimises: predicted time, bytes at the lowest level, memory"

@@ -8,10 +8,11 @@ typedef struct { int count; Launch launches[16]; } Graph;
 static const char *const kernels[] = {"scaled", "rows"};
 static uint64_t most_shared[2], stream = 77, event;
 static Graph graph;
-static int capturing, devices = 1, allocated;
+static int capturing, devices = 1, allocated, handles;
 
 int stub_devices(int count) { return devices = count; }
 int stub_allocated(void) { return allocated; }
+int stub_handles(void) { return handles; }
 int cuInit(unsigned flags) { return flags; }
 int cuDeviceGetCount(int *count) { *count = devices; return 0; }
 int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
@@ -61,13 +62,17 @@ int cuStreamBeginCapture_v2(void *s, int mode) { capturing = 1; graph.count = 0;
 int cuStreamEndCapture(void *s, void **captured) { capturing = 0; *captured = &graph; return s != &stream; }
 int cuGraphInstantiateWithFlags(void **ready, void *captured, uint64_t flags) {
   *ready = memcpy(malloc(sizeof(Graph)), captured, sizeof(Graph));
+  handles++;
   return flags != 0;
 }
 int cuGraphLaunch(void *ready, void *s) {
   for (int i = 0; i < ((Graph *)ready)->count; i++) run(&((Graph *)ready)->launches[i]);
   return s != &stream;
 }
-int cuEventCreate(void **e, unsigned flags) { *e = (void *)++event; return flags; }
+int cuGraphDestroy(void *captured) { return captured != &graph; }
+int cuGraphExecDestroy(void *ready) { free(ready); handles--; return 0; }
+int cuEventCreate(void **e, unsigned flags) { *e = (void *)++event; handles++; return flags; }
+int cuEventDestroy_v2(void *e) { handles--; return e == 0; }
 int cuEventRecord(void *e, void *s) { return e == 0 || s != &stream; }
 int cuEventElapsedTime(float *milliseconds, void *first, void *last) { *milliseconds = (uint64_t)last - (uint64_t)first; return 0; }
 int cuGetErrorString(int status, const char **text) { *text = status == 209 ? "no kernel image for device" : "refused"; return 0; }

@@ -52,7 +52,7 @@ def test_a_model_runs_through_the_driver_api_from_any_thread(tmp_path, library):
     threads.clear()
     del session, thread
     gc.collect()
-    assert stub.stub_allocated() == 0
+    assert stub.stub_allocated() == stub.stub_handles() == 0
 
 
 def test_refusals_carry_the_drivers_words(tmp_path, library):

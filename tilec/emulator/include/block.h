@@ -34,7 +34,7 @@ inline bool allowed(Access access, const char* address, size_t bytes) {
   return false;
 }
 
-bool note(int site, const void* address, size_t bytes) {
+bool note(int site, const void* address, size_t bytes, const void* stored) {
   Access access = sites[site].access;
   if (!allowed(access, (const char*)address, bytes)) {
     report("out of bounds", site, site, current, current);
@@ -45,8 +45,10 @@ bool note(int site, const void* address, size_t bytes) {
     return false;
   }
   if (counting) count(site, address, (int)bytes);
-  if (ShadowMemory* shadow = shadow_of(address, bytes))
+  if (ShadowMemory* shadow = shadow_of(address, bytes)) {
     shadow->each(address, bytes, [&](Shadow& each) { touch(each, site, is_write(access)); });
+    if (!is_shared(access)) shadow->between_blocks(address, bytes, site, stored);
+  }
   return true;
 }
 

@@ -25,8 +25,8 @@ inline int warp() { return current / LANES; }
 // The number of a new place in the source; `text` is that of the address.
 int site_number(int line, Access access, const char* text);
 
-// Check and count an access; false if it leaves the memory that it may touch.
-bool note(int site, const void* address, size_t bytes);
+// Check and count an access, of a store with the bytes that it brings; false if it leaves the memory that it may touch.
+bool note(int site, const void* address, size_t bytes, const void* stored = nullptr);
 
 void sync_block(int site);
 void sync_warp(int site);
@@ -52,7 +52,7 @@ T load(const T* address, int site) {
 
 template <class T>
 void store(T* address, T value, int site) {
-  if (note(site, address, sizeof(T))) *address = value;
+  if (note(site, address, sizeof(T), &value)) *address = value;
 }
 
 template <class T>

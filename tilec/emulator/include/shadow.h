@@ -104,6 +104,7 @@ struct ShadowMemory {
   size_t bytes = 0, granule = 1;
   std::vector<std::unique_ptr<Shadow[]>> pages;
   std::vector<size_t> made;
+  std::vector<uint32_t> blocks;  // of global memory, for each granule: the last block that stored there, from 1
 
   ShadowMemory(const void* base, size_t bytes, size_t granule)
       : base((const char*)base), bytes(bytes), granule(granule), pages(bytes / granule / PAGE + 1) {}
@@ -123,6 +124,19 @@ struct ShadowMemory {
         made.push_back(i / PAGE);
       }
       act(page[i % PAGE]);
+    }
+  }
+
+  // Blocks have no order: what one stores no other may read, and none may store another value.
+  void between_blocks(const void* address, size_t size, int site, const void* stored) {
+    if (blocks.empty()) blocks.resize(bytes / granule + 1);
+    size_t offset = (const char*)address - base;
+    for (size_t i = 0; i < size; i += granule) {
+      uint32_t& last = blocks[(offset + i) / granule];
+      bool foreign = last != 0 && last != (uint32_t)block_number + 1;
+      bool same = stored != nullptr && memcmp((const char*)address + i, (const char*)stored + i, granule) == 0;
+      if (foreign && !same) report("race of blocks", site, site, (int)last - 1, block_number);
+      if (stored != nullptr) last = (uint32_t)block_number + 1;
     }
   }
 

@@ -1,6 +1,7 @@
 """The driver of NVIDIA's GPUs: the CUDA driver API, by ctypes on libcuda."""
 
 import ctypes
+import weakref
 from collections.abc import Sequence
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 from pathlib import Path
@@ -45,9 +46,12 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuStreamBeginCapture_v2": (c_void_p, c_int),
     "cuStreamEndCapture": (c_void_p, c_void_p),
     "cuGraphInstantiateWithFlags": (c_void_p, c_void_p, c_uint64),
+    "cuGraphDestroy": (c_void_p,),
     "cuGraphLaunch": (c_void_p, c_void_p),
+    "cuGraphExecDestroy": (c_void_p,),
     "cuEventCreate": (c_void_p, c_uint),
     "cuEventRecord": (c_void_p, c_void_p),
+    "cuEventDestroy_v2": (c_void_p,),
     "cuEventElapsedTime": (c_void_p, c_void_p, c_void_p),
     "cuGetErrorString": (c_int, c_void_p),
 }
@@ -157,7 +161,8 @@ class CudaDriver:
         graph, ready = c_void_p(), c_void_p()
         self._call("cuStreamEndCapture", self._stream, byref(graph))
         self._call("cuGraphInstantiateWithFlags", byref(ready), graph, 0)
-        return ready
+        self._call("cuGraphDestroy", graph)
+        return self._kept(ready, "cuGraphExecDestroy")
 
     def launch_graph(self, graph: c_void_p) -> None:
         """Run a graph."""
@@ -168,7 +173,7 @@ class CudaDriver:
         event = c_void_p()
         self._call("cuEventCreate", byref(event), 0)
         self._call("cuEventRecord", event, self._stream)
-        return event
+        return self._kept(event, "cuEventDestroy_v2")
 
     def elapsed(self, first: c_void_p, last: c_void_p, /) -> float:
         """Seconds between two events."""
@@ -179,6 +184,11 @@ class CudaDriver:
     def synchronize(self) -> None:
         """Wait for the stream."""
         self._call("cuStreamSynchronize", self._stream)
+
+    def _kept(self, handle: c_void_p, destroy: str) -> c_void_p:
+        """The handle, which is destroyed with the object that holds it."""
+        weakref.finalize(handle, self._call, destroy, c_void_p(handle.value)).atexit = False
+        return handle
 
     def _call(self, name: str, *arguments: Any) -> None:
         """Call a function in the device's context, whatever thread this is."""

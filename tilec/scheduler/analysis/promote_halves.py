@@ -34,6 +34,11 @@ def wide_inside(
     return tuple(expr.tensor for expr in exprs if expr.tensor in wide)
 
 
+def is_exact(expr: TensorExpr) -> bool:
+    """Whether a node's elements are of half precision before they are stored: selected unchanged, or cast to it."""
+    return _sources(expr) is not None
+
+
 def _sources(expr: TensorExpr) -> frozenset[str] | None:
     """Tensors from which a node selects its elements unchanged (literals and casts left out); None if it computes
     any."""

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tilec.ir.algebra import simplify
+from tilec.ir.dots import DOTS, WORD
 from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, operands
+from tilec.ir.loop_steps import loop_steps
 from tilec.ir.plan import Cost, Group, Plan
 from tilec.ir.program import Program
 from tilec.ir.types import TTYPES, element_count, tensor_bytes
@@ -80,9 +82,19 @@ def _flops(group: Group) -> Expr:
 
 def flops(expr: TensorExpr) -> Expr:
     """Arithmetic operations of a node: one for each operator and function at each point, one for each addition of a
-    reduction; indices, guards and choices count as none."""
+    reduction; indices, guards and choices count as none. The product of two words is those of their elements."""
     each = _arithmetic(expr.value) + (1 if expr.reduce else 0)
     return simplify(Binary("*", Const(each), element_count(expr.extents)))
+
+
+def operations_at_peak(expr: TensorExpr) -> Expr:
+    """Operations of a node as units execute them, in `flops` of the device's peak: the product of two words, which a
+    unit adds to a sum at once, is one multiply-add."""
+    counted = flops(expr)
+    match expr.value:
+        case Call(fn, _) if fn in DOTS:
+            return simplify(Binary("//", counted, Const(DOTS[fn].count)))
+    return counted
 
 
 def _arithmetic(body: Expr) -> int:
@@ -91,6 +103,10 @@ def _arithmetic(body: Expr) -> int:
             return (op in ("+", "-", "*", "/")) + _arithmetic(left) + _arithmetic(right)
         case Call("where", (_, yes, no)):
             return _arithmetic(yes) + _arithmetic(no)
+        case Call(fn, args) if fn in DOTS:
+            return 2 * DOTS[fn].count - 1 + sum(_arithmetic(a) for a in args)
+        case Call(fn, args) if fn == WORD:
+            return sum(_arithmetic(a) for a in args)
         case Call(fn, args):
             return (fn not in TTYPES and fn not in ("not", "neg")) + sum(_arithmetic(a) for a in args)
         case _:
@@ -100,15 +116,17 @@ def _arithmetic(body: Expr) -> int:
 def unfused_traffic(plan: Plan) -> dict[str, Expr]:
     """Bytes that the lowest level that tiles are loaded into would move if no edge were connected, with the same tiles.
 
-    It is the plan's traffic plus every tensor inside a group, written once and read once by each node that reads it.
+    It is the plan's traffic plus every tensor inside a group, written once and read once by each node that reads it,
+    in every step of loops.
     """
     total: Expr = Const(0)
+    steps = loop_steps(plan)
     for group in plan.groups:
-        produced = {node.name for node in group.nodes}
+        produced, times = {node.name for node in group.nodes}, steps.get(group.name, Const(1))
         inside = [t for node in group.nodes for t in operands(node.expr) if t in produced]
         inside += [name for name in produced if name not in group.outputs]
         for size in (_moved(group), _total(sorted(inside), plan)):
-            total = simplify(Binary("+", total, size))
+            total = simplify(Binary("+", total, Binary("*", size, times)))
     levels = dict.fromkeys(_filled(group) for group in plan.groups)
     return dict.fromkeys(list(levels)[:1], total)
 

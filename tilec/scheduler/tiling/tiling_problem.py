@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Literal, TypeVar
 
 from tilec.ir.algebra import linear_form
-from tilec.ir.expr import Access, Call, Expr, TensorExpr, Var, accesses, children, constant_value, rebuild, variables
+from tilec.ir.expr import (
+    Access,
+    ById,
+    Call,
+    Expr,
+    TensorExpr,
+    Var,
+    accesses,
+    children,
+    constant_value,
+    operands,
+    rebuild,
+    variables,
+)
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.types import element_bytes
 from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.lower.shared_loops import BEFORE, earlier
-from tilec.scheduler.analysis.promote_halves import wide_inside
+from tilec.scheduler.analysis.promote_halves import is_exact, wide_inside
 from tilec.scheduler.analysis.window_propagation import ReadIndex, extent_of, extents_of, read_indices
 from tilec.scheduler.graph_passes.rematerialize import arithmetic
 from tilec.scheduler.online.shared_reductions import SharedReductions
@@ -134,9 +148,21 @@ class TilingProblem:
 
     @cached_property
     def staged(self) -> frozenset[str]:
-        """Operands from outside that are copied: guarded halos, and those laid out anew for a product's vectors."""
+        """Operands from outside that are copied: guarded halos, those laid out anew for a product's vectors, and those
+        that are converted."""
         laid_out = {a.tensor for tile in self.tiles for a in tile.vector.staged}
-        return frozenset(t for t in laid_out | self.halos if t not in self.made)
+        return frozenset(t for t in laid_out | self.halos | self.converted if t not in self.made)
+
+    @cached_property
+    def converted(self) -> frozenset[str]:
+        """Tensors of half precision that the core's level holds in the type that is computed in, without a change of
+        their values: operands, results that leave the group, and those that are exact."""
+        pairs = zip(self.parts, self.tiles, strict=False)
+        held = {operands(part[0].expr)[n] for part, tile in pairs for n in tile.held}
+        if not held:
+            return frozenset()
+        kept = {node.name for node in self.nodes if node.name not in self.outputs and not is_exact(node.expr)}
+        return frozenset(held - self.wide - kept)
 
     def sharing(self, stepped: str) -> Mapping[str, Mapping[str, str]]:
         """Reductions in the reduce loop of a node, itself or all of a chain -> their reduce iterators -> the node's."""
@@ -163,7 +189,7 @@ class TilingProblem:
         exprs = {node.name: node.expr for node in self.nodes}
         found: dict[str, frozenset[str]] = {}
         laid_out = {a.tensor for tile in self.tiles for a in tile.vector.staged}
-        for tensor in self.staged - laid_out:
+        for tensor in self.staged - laid_out - self.converted:
             reads = [(seat, exprs[name]) for _, seat, name in self.readers[tensor]]
             if all(ranging(expr) <= frozenset().union(*seat.variables) for seat, expr in reads):
                 found[tensor] = frozenset(expr.tensor for _, expr in reads)
@@ -202,6 +228,13 @@ class TilingProblem:
         moving = self.inside(stepped, exprs[stepped].reduce)
         return any(_strided(access, names) for node, names in moving.items() for access in accesses(exprs[node]))
 
+    def at(self, numbers: Candidates) -> TilingProblem:
+        """The group at other sizes, and at these alone; what is known of its structure holds there too."""
+        other = copy(self)
+        object.__setattr__(other, "numbers", numbers)
+        object.__setattr__(other, "further", ())
+        return other
+
     def extent(self, iterator: str) -> int:
         """How far an iterator of the final node runs (what is likely, where it is symbolic)."""
         found = self.extents.get(iterator)
@@ -210,7 +243,7 @@ class TilingProblem:
     @cached_property
     def rows(self) -> CommonIterators:
         """Iterators that all nodes share."""
-        return common_iterators(self.nodes)
+        return _rows(tuple(map(ById, self.nodes)))
 
     @cached_property
     def sinks(self) -> FurtherSinks:
@@ -220,7 +253,7 @@ class TilingProblem:
     @cached_property
     def movers(self) -> Movers:
         """What moves the nodes."""
-        return movers(self.nodes)
+        return _movers(tuple(map(ById, self.nodes)))
 
     def moved_by(self, tensor: str) -> frozenset[str]:
         """Iterators of the final node that move the window of an operand."""
@@ -250,6 +283,10 @@ class TilingProblem:
         """Bytes of one element of a tensor as the group holds it."""
         return element_bytes(PROMOTED_TTYPE if tensor in self.wide else self.graph.tensors[tensor].ttype)
 
+    def held_bytes(self, tensor: str) -> int:
+        """Bytes of one element of a tensor in the core's level."""
+        return element_bytes(PROMOTED_TTYPE) if tensor in self.converted else self.bytes_of(tensor)
+
     def whole(self, tensor: str) -> int:
         """Bytes of a whole tensor."""
         shape = self.graph.tensors[tensor].shape
@@ -271,6 +308,16 @@ class TilingProblem:
     def operands(self) -> tuple[str, ...]:
         """Tensors that come from outside."""
         return tuple(t for t in self.readers if t not in self.made)
+
+
+@lru_cache(maxsize=4096)
+def _rows(nodes: tuple[ById[Node], ...]) -> CommonIterators:
+    return common_iterators([node.value for node in nodes])
+
+
+@lru_cache(maxsize=4096)
+def _movers(nodes: tuple[ById[Node], ...]) -> Movers:
+    return movers([node.value for node in nodes])
 
 
 def _dependent(rescale: Expr) -> dict[frozenset[str], int]:
