@@ -28,12 +28,6 @@ class Axis:
     slot: Expr
     inside: Expr | None = None
 
-    @property
-    def static(self) -> int | None:
-        """The number of slots, when it is constant."""
-        rounds = self.outer[1]
-        return int(rounds.value) * self.inner[1] if isinstance(rounds, Const) else None
-
 
 def axis(
     state: KernelState,

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import prod
 
 from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loop
 from tilec.codegen.gpu.c_text import literal, storage_type, value_type
-from tilec.codegen.gpu.index_text import index_text, is_data_dependent
-from tilec.codegen.gpu.kernel_state import KernelState, is_wide, strides
+from tilec.codegen.gpu.copies import WIDEST, contiguous
+from tilec.codegen.gpu.kernel_state import KernelState
+from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.lanes import guarded_accesses
-from tilec.codegen.gpu.moves import WIDEST, contiguous
-from tilec.codegen.gpu.operands import Operand, Points, load_ahead
-from tilec.codegen.gpu.scalar_text import Scalars, combined, loaded, stored
-from tilec.codegen.gpu.slots import element, read_register
-from tilec.ir.algebra import KnownRanges, simplify, simplify_scalar
-from tilec.ir.expr import NEUTRAL, Access, Binary, Call, Const, Expr, Var, substitute, walk
+from tilec.codegen.gpu.operands import Operand, Points
+from tilec.codegen.gpu.point_value import load_operands, point_value
+from tilec.codegen.gpu.scalar_text import combined, loaded, stored
+from tilec.ir.algebra import KnownRanges
+from tilec.ir.expr import NEUTRAL, Access, Const, Expr, Var, substitute, walk
 from tilec.ir.program import Buffer, ComputeTile
 from tilec.ir.text import tensor_text
-from tilec.ir.types import HALVES, TTYPES
+from tilec.ir.types import TTYPES
 
 BLOCK = 64
 """Points of a tile in memory that a lane computes together."""
@@ -30,46 +28,6 @@ HELD = 512
 
 STEP = 4
 """Neighbours along a reduce iterator that a step takes together."""
-
-
-@dataclass
-class _Tile:
-    """A tile and the loops of its points; `scalars` prints bodies."""
-
-    state: KernelState
-    tile: ComputeTile
-    target: Buffer
-    spatial: tuple[Axis, ...]
-    reduce: tuple[Axis, ...]
-    ranges: KnownRanges
-
-    @property
-    def axes(self) -> tuple[Axis, ...]:
-        return self.spatial + self.reduce
-
-    @property
-    def in_registers(self) -> bool:
-        return self.state.in_registers(self.target)
-
-    @property
-    def ttype(self) -> str:
-        """The type in which a point is computed."""
-        return "f32" if self.target.ttype in HALVES else self.target.ttype
-
-    def place(self) -> str:
-        """The target's element of a point in registers."""
-        slots = [each.slot for each in self.spatial]
-        held = self.state.maps.buffers[self.target.name]
-        begins = [each.position for each in self.spatial]
-        offsets = [
-            slot if held is not None and held.along == d else simplify(Binary("-", at, lo), self.ranges)
-            for d, (slot, at, lo) in enumerate(zip(slots, begins, self.target.lo, strict=True))
-        ]
-        return element(self.state, self.target, offsets, self.ranges)
-
-    def address(self) -> str:
-        """A pointer to the target's element of a point in memory."""
-        return self.state.address(self.target, [each.position for each in self.spatial], self.ranges)
 
 
 def compute(state: KernelState, statement: ComputeTile, target: Buffer, ranges: KnownRanges) -> None:
@@ -83,7 +41,7 @@ def compute(state: KernelState, statement: ComputeTile, target: Buffer, ranges: 
             _reduction(one)
 
 
-def _tile(state: KernelState, statement: ComputeTile, target: Buffer, ranges: KnownRanges) -> _Tile:
+def _tile(state: KernelState, statement: ComputeTile, target: Buffer, ranges: KnownRanges) -> LaneTile:
     lanes = state.maps.tiles[id(statement)]
     box = {name: (lo, hi) for name, lo, hi in statement.box}
     fixed = state.in_registers(target)
@@ -98,7 +56,7 @@ def _tile(state: KernelState, statement: ComputeTile, target: Buffer, ranges: Kn
         for number, name in enumerate(statement.expr.reduce)
     ]  # fmt: skip
     axes = (*spatial, *reduce)
-    return _Tile(state, statement, target, tuple(spatial), tuple(reduce), axis_ranges(axes, ranges))
+    return LaneTile(state, statement, target, tuple(spatial), tuple(reduce), axis_ranges(axes, ranges))
 
 
 def _variables(axes: Sequence[Axis]) -> dict[str, Expr]:
@@ -108,10 +66,9 @@ def _variables(axes: Sequence[Axis]) -> dict[str, Expr]:
     return counts
 
 
-def _points(one: _Tile, counts: dict[str, int]) -> Points:
-    owner = {name: each.name for each in one.axes for name in (each.outer[0], each.inner[0])}
+def _points(one: LaneTile, counts: dict[str, int]) -> Points:
     inside = {each.name: each.inside for each in one.axes if each.inside is not None}
-    return Points(counts, {each.name: each.position for each in one.axes}, owner, inside)
+    return Points(counts, {each.name: each.position for each in one.axes}, inside)
 
 
 def _split(counts: dict[str, Expr], most: int) -> tuple[dict[str, Expr], dict[str, int]]:
@@ -126,7 +83,7 @@ def _split(counts: dict[str, Expr], most: int) -> tuple[dict[str, Expr], dict[st
     return around, dict(reversed(together.items()))
 
 
-def _heads(one: _Tile, counts: dict[str, Expr], unroll: bool) -> list[str]:
+def _heads(one: LaneTile, counts: dict[str, Expr], unroll: bool) -> list[str]:
     heads = [loop(one.state, name, count, one.ranges, unroll=unroll) for name, count in counts.items()]
     return [head for head in heads if head]
 
@@ -135,14 +92,14 @@ def _as_exprs(counts: dict[str, int]) -> dict[str, Expr]:
     return {name: Const(count) for name, count in counts.items()}
 
 
-def _pure(one: _Tile) -> None:
+def _pure(one: LaneTile) -> None:
     around, together = _split(_variables(one.spatial), HELD if one.in_registers else BLOCK)
     with one.state.nested(_heads(one, around, unroll=one.in_registers)):
-        operands = _ahead(one, _points(one, together))
+        operands = load_operands(one, _points(one, together))
         _each_point(one, together, operands)
 
 
-def _each_point(one: _Tile, together: dict[str, int], operands: dict[Access, Operand]) -> None:
+def _each_point(one: LaneTile, together: dict[str, int], operands: dict[Access, Operand]) -> None:
     """Compute and store all points, those of one vector at once where the target takes vectors."""
     heads = _heads(one, _as_exprs(together), unroll=True)
     fastest = next((name for name, count in reversed(together.items()) if count > 1), None)
@@ -152,7 +109,7 @@ def _each_point(one: _Tile, together: dict[str, int], operands: dict[Access, Ope
         with one.state.nested(heads[:-1]):
             one.state.lines.add(f"vec<{kind}, {count}> {name};")
             with one.state.nested(heads[-1:]):
-                value = _value(one, operands)
+                value = point_value(one, operands)
                 one.state.lines.add(f"{name}.v[{one.state.names[fastest]}] = {stored(value, one.target.ttype)};")
             first = [substitute(each.position, {fastest: Const(0)}) for each in one.spatial]
             address = one.state.address(one.target, first, one.ranges)
@@ -160,10 +117,10 @@ def _each_point(one: _Tile, together: dict[str, int], operands: dict[Access, Ope
                 one.state.lines.add(f"{one.state.memory('ST', one.target, count)}({address}, {name});")
         return
     with one.state.nested([*heads, *_inside(one)]):
-        _put(one, _value(one, operands))
+        _put(one, point_value(one, operands))
 
 
-def _stores_vectors(one: _Tile, fastest: str, count: int) -> bool:
+def _stores_vectors(one: LaneTile, fastest: str, count: int) -> bool:
     size = TTYPES[one.target.ttype].bits // 8
     if one.in_registers or one.tile.accumulate or _inside(one) or size * count > WIDEST or count not in (2, 4, 8):
         return False
@@ -173,20 +130,20 @@ def _stores_vectors(one: _Tile, fastest: str, count: int) -> bool:
     return contiguous(one.state, one.target, index, fastest, count, one.ranges)
 
 
-def _inside(one: _Tile) -> list[str]:
+def _inside(one: LaneTile) -> list[str]:
     """The head of the block for points that are there."""
     conditions = [each.inside for each in one.spatial if each.inside is not None]
     return [f"if ({one.state.condition(conditions, one.ranges)})"] if conditions else []
 
 
-def _only_first(one: _Tile) -> list[str]:
+def _only_first(one: LaneTile) -> list[str]:
     """The head of the block for the lane that stores what all lanes have computed."""
     lanes = one.state.maps.tiles[id(one.tile)]
     shared = lanes is None or lanes.along not in one.tile.expr.spatial
     return ["if (lane == 0)"] if one.state.lanes > 1 and shared and not one.in_registers else []
 
 
-def _put(one: _Tile, value: str) -> None:
+def _put(one: LaneTile, value: str) -> None:
     """Store the value of a point, combined with what is there when the tile accumulates."""
     state, ttype = one.state, one.target.ttype
     place = one.place() if one.in_registers else f"{state.memory('LD', one.target)}({one.address()})"
@@ -200,7 +157,7 @@ def _put(one: _Tile, value: str) -> None:
         state.lines.add(f"{state.memory('ST', one.target)}({one.address()}, {stored(value, ttype)});")
 
 
-def _reduction(one: _Tile) -> None:
+def _reduction(one: LaneTile) -> None:
     state, expr = one.state, one.tile.expr
     assert expr.reducer is not None
     around, together = _split(_variables(one.spatial), HELD if one.in_registers else BLOCK)
@@ -218,7 +175,7 @@ def _reduction(one: _Tile) -> None:
             _put(one, accumulator)
 
 
-def _steps(one: _Tile, together: dict[str, int], accumulator: str, reducer: str) -> None:
+def _steps(one: LaneTile, together: dict[str, int], accumulator: str, reducer: str) -> None:
     """The loops over reduce iterators, and the sums of all points in each step."""
     reduce = _variables(one.reduce)
     chunk = {each.inner[0]: each.inner[1] for each in one.reduce if each.inner[1] > 1}
@@ -231,19 +188,19 @@ def _steps(one: _Tile, together: dict[str, int], accumulator: str, reducer: str)
     assert all(name in around for name in (each.outer[0] for each in one.reduce))
     points = {**together, **chunk}
     with one.state.nested(heads):
-        operands = _ahead(one, _points(one, points))
+        operands = load_operands(one, _points(one, points))
         conditions = [each.inside for each in one.axes if each.inside is not None]
         test = [f"if ({one.state.condition(conditions, one.ranges)})"] if conditions else []
         inner = {**chunk, **together}
         with one.state.nested([*_heads(one, _as_exprs(inner), unroll=True), *test]):
-            value = _value(one, operands)
+            value = point_value(one, operands)
             if reducer in ("sum", "prod") and TTYPES[one.ttype].kind == "float":
                 one.state.lines.add(f"{accumulator} {'+' if reducer == 'sum' else '*'}= {value};")
             else:
                 one.state.lines.add(f"{accumulator} = {combined(reducer, one.ttype, accumulator, value)};")
 
 
-def _register_iterators(one: _Tile) -> frozenset[str]:
+def _register_iterators(one: LaneTile) -> frozenset[str]:
     """Reduce iterators that count elements of register buffers, which need constant places."""
     names = dict(one.tile.operands)
     found = set()
@@ -253,7 +210,7 @@ def _register_iterators(one: _Tile) -> frozenset[str]:
     return frozenset(found)
 
 
-def _over_lanes(one: _Tile, name: str, total: int, reducer: str) -> None:
+def _over_lanes(one: LaneTile, name: str, total: int, reducer: str) -> None:
     """Combine the partial results of lanes that share a reduction: all of them get the result."""
     lanes = one.state.maps.tiles[id(one.tile)]
     if lanes is None or lanes.along not in one.tile.expr.reduce:
@@ -266,81 +223,3 @@ def _over_lanes(one: _Tile, name: str, total: int, reducer: str) -> None:
     with one.state.nested(heads):
         own = f"{name}[{counter}]"
         one.state.lines.add(f"{own} = {combined(reducer, one.ttype, own, f't_shfl_xor({own}, {distance})')};")
-
-
-def _ahead(one: _Tile, points: Points) -> dict[Access, Operand]:
-    """The operands in memory that are loaded ahead of the points that read them."""
-    names = dict(one.tile.operands)
-    found: dict[Access, Operand] = {}
-    for access, guarded in guarded_accesses(one.tile.expr.value):
-        buffer = one.state.buffers[names[access.tensor]]
-        if guarded or one.state.in_registers(buffer) or access in found or buffer.name == one.target.name:
-            continue
-        operand = load_ahead(one.state, buffer, access, points, one.ranges)
-        if operand is not None:
-            found[access] = operand
-    return found
-
-
-def _value(one: _Tile, operands: dict[Access, Operand]) -> str:
-    """The value of a point; what it uses several times gets a name."""
-    state, body = one.state, one.tile.expr.value
-    buffers = {tensor: state.buffers[name] for tensor, name in one.tile.operands}
-    positions = {each.name: each.position for each in one.axes}
-    slots = {each.name: each.slot for each in one.axes}
-
-    def index(expr: Expr) -> str:
-        return index_text(simplify_scalar(substitute(expr, positions), one.ranges), state.names, one.ranges)
-
-    def access_text(access: Access, guarded: bool) -> str:
-        buffer = buffers[access.tensor]
-        if access in operands:
-            return loaded(operands[access].text(state, one.ranges), buffer.ttype)
-        if state.in_registers(buffer):
-            return read_register(state, one.tile, buffer, access, positions, slots, one.ranges)
-        if any(is_data_dependent(each) for each in access.index):
-            address = _gathered(one, scalars, buffer, access, guarded)
-        else:
-            address = state.address(buffer, [substitute(each, positions) for each in access.index], one.ranges)
-        return loaded(f"{state.memory('LD', buffer)}({address})", buffer.ttype)
-
-    scalars = Scalars({t: b.ttype for t, b in buffers.items()}, access_text, index, {})
-    for part in _repeated(body):
-        kind = scalars.type_of(part)
-        name = state.names.fresh("t")
-        state.lines.add(f"const {value_type(kind)} {name} = {scalars.text(part, kind)};")
-        scalars = replace(scalars, names={**scalars.names, part: name})
-    kind = scalars.type_of(body)
-    wanted = one.ttype if isinstance(body, Const) or _is_literal(body) else kind
-    return scalars.text(body, wanted)
-
-
-def _is_literal(body: Expr) -> bool:
-    return not any(isinstance(each, Access | Var) for each in walk(body))
-
-
-def _gathered(one: _Tile, scalars: Scalars, buffer: Buffer, access: Access, guarded: bool) -> str:
-    """A pointer to an element whose place other tensors tell."""
-    positions = {each.name: each.position for each in one.axes}
-    parts = []
-    for index, lo, stride in zip(access.index, buffer.lo, strides(buffer), strict=True):
-        if is_data_dependent(index):
-            at = scalars.text(index, scalars.type_of(index), guarded)
-        else:
-            at = one.state.text(substitute(index, positions), one.ranges)
-        begin = "" if lo == Const(0) else f" - ({one.state.text(lo, one.ranges)})"
-        parts.append(f"((long long)({at}){begin}) * {index_text(stride, one.state.names, one.ranges, is_wide(buffer))}")
-    return f"{one.state.names[buffer.name]} + {' + '.join(parts)}"
-
-
-def _repeated(body: Expr) -> list[Expr]:
-    """Parts of a body that occur several times, inner ones first; nothing that reads memory under a condition."""
-    counts = Counter(each for each in walk(body) if isinstance(each, Binary | Call))
-    safe = {access for access, guarded in guarded_accesses(body) if not guarded}
-    several = [
-        part
-        for part, count in counts.items()
-        if count > 1 and all(each in safe for each in walk(part) if isinstance(each, Access)) and not _is_literal(part)
-    ]
-    inside_index = {each for a in walk(body) if isinstance(a, Access) for i in a.index for each in walk(i)}
-    return sorted((p for p in several if p not in inside_index), key=lambda part: sum(1 for _ in walk(part)))

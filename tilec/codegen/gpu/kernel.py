@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from tilec.codegen.gpu.c_text import storage_type
 from tilec.codegen.gpu.compute import compute
-from tilec.codegen.gpu.index_text import index_text
+from tilec.codegen.gpu.copies import Copy
 from tilec.codegen.gpu.kernel_state import LANE, THREAD, UNIT, KernelState, declaration, with_ranges
 from tilec.codegen.gpu.lanes import lane_maps
-from tilec.codegen.gpu.moves import Copy, fill, move
+from tilec.codegen.gpu.moves import fill, move
+from tilec.codegen.gpu.spread_loops import free_variables, iterations, numbered, spread_nest, spread_nests
 from tilec.errors import UnsupportedError
 from tilec.ir.address_spaces import places
 from tilec.ir.algebra import KnownRanges, bounds_of, simplify
 from tilec.ir.concurrency import iterations_per_unit
-from tilec.ir.expr import Binary, Call, Const, Expr, Var, constant_value, variables
+from tilec.ir.expr import Const, Expr, Var, constant_value
 from tilec.ir.lifetimes import statements
 from tilec.ir.program import (
     Allocate,
@@ -70,7 +71,7 @@ def kernel_of(program: Program, symbol: str, lanes: int, ranges: KnownRanges) ->
     ranges = with_ranges(ranges, {LANE.name: lanes, UNIT.name: units, THREAD.name: threads})
     inner = with_ranges(ranges, {loop.variable: loop.extent for loop in nest})
     _body(state, body, inner)
-    grid = _product(loop.extent for loop in nest)
+    grid = iterations(loop.extent for loop in nest)
     head = _head(state, symbol, nest, grid, ranges)
     return KernelText(symbol, f"{head}{state.lines.text}}}\n", grid, threads, _shared_bytes(program), program.symbols)
 
@@ -97,40 +98,14 @@ def _grid(program: Program) -> tuple[list[Loop], tuple[Statement, ...]]:
     return nest, body
 
 
-def _spread_nests(body: Iterable[Statement]) -> Iterator[list[Loop]]:
-    """The nests of spread loops in a body and in one another."""
-    for statement in body:
-        if isinstance(statement, Loop) and statement.kind == "spread":
-            nest, inside = _nest(statement)
-            yield nest
-            yield from _spread_nests(inside)
-        elif isinstance(statement, Loop):
-            yield from _spread_nests(statement.body)
-
-
-def _nest(loop: Loop) -> tuple[list[Loop], tuple[Statement, ...]]:
-    """Spread loops with nothing between them, and the body of the last."""
-    nest = [loop]
-    while len(nest[-1].body) == 1 and isinstance(nest[-1].body[0], Loop) and nest[-1].body[0].kind == "spread":
-        nest.append(nest[-1].body[0])
-    return nest, nest[-1].body
-
-
 def _threads(body: tuple[Statement, ...], lanes: int, ranges: KnownRanges) -> int:
     """Threads of a block: a unit for each iteration of the largest nest, whole warps, as many as a block may have."""
     most = FEW_THREADS
-    for nest in _spread_nests(body):
+    for nest in spread_nests(body):
         extents = [bounds_of(loop.extent, ranges)[1] or MOST_THREADS for loop in nest]
         most = max(most, prod(extents) * lanes)
     whole = max(32, lanes)
     return min(MOST_THREADS, -(-most // whole) * whole)
-
-
-def _product(extents: Iterable[Expr]) -> Expr:
-    total: Expr = Const(1)
-    for extent in extents:
-        total = simplify(Binary("*", total, extent))
-    return total
 
 
 def _shared_bytes(program: Program) -> Expr:
@@ -160,36 +135,8 @@ def _head(state: KernelState, symbol: str, nest: Sequence[Loop], grid: Expr, ran
     else:
         lines.append("  const int unit = tid;")
     names.assign({"#block": "bid_"})
-    lines += [f"  {line}" for line in _numbered(state, nest, Var("#block"), grid, ranges)]
+    lines += [f"  {line}" for line in numbered(state, nest, Var("#block"), grid, ranges)]
     return "\n".join(lines) + "\n"
-
-
-def _numbered(state: KernelState, nest: Sequence[Loop], number: Expr, total: Expr, ranges: KnownRanges) -> list[str]:
-    """The iterators of nested loops from the number of an iteration, the last the fastest; a stripe of the outermost
-    comes before the next iteration of the others."""
-    ranges = with_ranges(ranges, {v.name: total for v in (number,) if isinstance(v, Var) and v.name == "#block"})
-    values: list[tuple[str, Expr]] = []
-    if nest and nest[0].stripe > 1 and len(nest) > 1:
-        first, rest = nest[0], nest[1:]
-        inside = _product(loop.extent for loop in rest)
-        whole = Binary("*", inside, Const(first.stripe))
-        begin = Binary("*", Binary("//", number, whole), Const(first.stripe))
-        left = Binary("-", first.extent, begin)
-        count = Call("minimum", (Const(first.stripe), left))
-        within = Binary("%", number, whole)
-        values.append((first.variable, Binary("+", begin, Binary("%", within, count))))
-        number, nest = Binary("//", within, count), rest
-    step: Expr = Const(1)
-    tail: list[tuple[str, Expr]] = []
-    for place, loop in enumerate(reversed(nest)):
-        at = Binary("//", number, step)
-        outermost = place == len(nest) - 1
-        tail.append((loop.variable, at if outermost else Binary("%", at, loop.extent)))
-        step = simplify(Binary("*", step, loop.extent))
-    return [
-        f"const int {state.names[name]} = {index_text(simplify(value, ranges), state.names, ranges)};"
-        for name, value in (*values, *reversed(tail))
-    ]
 
 
 def _body(state: KernelState, body: tuple[Statement, ...], ranges: KnownRanges) -> None:
@@ -199,7 +146,6 @@ def _body(state: KernelState, body: tuple[Statement, ...], ranges: KnownRanges) 
                 _allocate(state, buffer, ranges)
             case Barrier():
                 state.lines.add("t_barrier();")
-                state.barriers += 1
             case Loop(kind="spread"):
                 _spread(state, statement, ranges)
             case Loop(variable, extent, inner):
@@ -211,10 +157,11 @@ def _body(state: KernelState, body: tuple[Statement, ...], ranges: KnownRanges) 
             case LoadTiles(name, source, value):
                 target = state.buffers[name]
                 move(state, Copy(target, state.buffers[source], target.lo, target.hi, True, value), ranges)
-            case StoreTiles(name, source, lo, hi, combine):
+            case StoreTiles(name, source, lo, hi, "none"):
                 held = state.buffers[source]
-                copy = Copy(held, state.buffers[name], lo or held.lo, hi or held.hi, False, None, combine)
-                move(state, copy, ranges)
+                move(state, Copy(held, state.buffers[name], lo or held.lo, hi or held.hi, False), ranges)
+            case StoreTiles(name):
+                raise UnsupportedError(f"units that combine {name} in memory have no GPU code", hint="Let one reduce.")
             case ComputeTile():
                 compute(state, statement, state.buffers[statement.target], ranges)
 
@@ -246,13 +193,13 @@ def _spread(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
 
     A nest inside another one computes the same for all iterations around it, so that all units share it.
     """
-    nest, body = _nest(loop)
+    nest, body = spread_nest(loop)
     around = state.spread
     if around & free_variables((loop,)):
         raise UnsupportedError(
             f"kernel {state.program.name} nests spread loops that depend on one another", hint="Use other tiles."
         )
-    total = _product(each.extent for each in nest)
+    total = iterations(each.extent for each in nest)
     units = max(1, state.threads // state.lanes)
     count = constant_value(simplify(total, ranges))
     together = any(_acts_together(state, each) for each in statements(body))
@@ -272,34 +219,13 @@ def _spread(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
         inner = KnownRanges({**inner, UNIT.name: (Const(0), Const(count - 1))})
         heads = [f"if (unit < {count})" if count < units and not together else ""]
     with state.nested(heads):
-        for line in _numbered(state, nest, which, total, inner):
+        for line in numbered(state, nest, which, total, inner):
             state.lines.add(line)
         outside = state.active
         state.active = f"unit < {count}" if together and count is not None and count < units else ""
         state.spread = around | {each.variable for each in nest}
         _body(state, body, inner)
         state.active, state.spread = outside, around
-
-
-def free_variables(body: Iterable[Statement]) -> frozenset[str]:
-    """The variables that statements and their buffers depend on, but not their own loops'."""
-    found: set[str] = set()
-    for statement in body:
-        match statement:
-            case Allocate(buffer):
-                found |= _mentioned((*buffer.lo, *buffer.hi, *buffer.shape))
-            case StoreTiles(_, _, lo, hi):
-                found |= _mentioned((*lo, *hi))
-            case ComputeTile(expr, box):
-                found |= _mentioned([end for _, lo, hi in box for end in (lo, hi)])
-                found |= _mentioned((expr.body,)) - set(expr.iterators)
-            case Loop(variable, extent, inside):
-                found |= _mentioned((extent,)) | (free_variables(inside) - {variable})
-    return frozenset(found)
-
-
-def _mentioned(exprs: Iterable[Expr]) -> set[str]:
-    return {name for each in exprs for name in variables(each)}
 
 
 def _acts_together(state: KernelState, statement: Statement) -> bool:

@@ -38,7 +38,6 @@ class KernelState:
     shapes: dict[str, tuple[Expr, ...]] = field(default_factory=dict)
     active: str = ""
     spread: frozenset[str] = frozenset()
-    barriers: int = 0
 
     def __post_init__(self) -> None:
         self.names.assign({LANE.name: "lane", UNIT.name: "unit", THREAD.name: "tid"})

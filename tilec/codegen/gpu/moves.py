@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loops
-from tilec.codegen.gpu.c_text import literal, storage_type, value_type
-from tilec.codegen.gpu.index_text import at_least, is_multiple, width
+from tilec.codegen.gpu.copies import WIDEST, Copy, conditions, constant_element, store_element
+from tilec.codegen.gpu.index_text import is_multiple
 from tilec.codegen.gpu.kernel_state import THREAD, KernelState, with_ranges
+from tilec.codegen.gpu.register_moves import move_registers
 from tilec.codegen.gpu.scalar_text import loaded, stored
-from tilec.codegen.gpu.slots import element
 from tilec.errors import UnsupportedError
 from tilec.ir.algebra import KnownRanges, simplify
-from tilec.ir.expr import Binary, Const, Expr, Scalar, Var, constant_value, substitute
-from tilec.ir.program import Buffer, Combine
+from tilec.ir.expr import Binary, Const, Expr, Scalar, Var, constant_value
+from tilec.ir.program import Buffer
 from tilec.ir.types import TTYPES
-
-WIDEST = 16
-"""Bytes that a thread loads or stores at most at once."""
-
-
-@dataclass(frozen=True)
-class Copy:
-    """Copy the window `[lo, hi)` of the tensor between `upper`, which holds it, and `lower`."""
-
-    upper: Buffer
-    lower: Buffer
-    lo: tuple[Expr, ...]
-    hi: tuple[Expr, ...]
-    up: bool
-    fill: Scalar | None = None
-    combine: Combine = "none"
 
 
 def move(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
@@ -39,14 +21,14 @@ def move(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
     if state.in_registers(copy.lower):
         raise UnsupportedError("copies between registers have no GPU code", hint="Load from memory instead.")
     if state.in_registers(copy.upper):
-        _of_registers(state, copy, ranges)
+        move_registers(state, copy, ranges)
     else:
         _together(state, copy, ranges)
 
 
 def fill(state: KernelState, buffer: Buffer, value: Scalar, ranges: KnownRanges) -> None:
     """Set all elements of a buffer."""
-    text = stored(literal(value, "f32" if buffer.ttype in ("f16", "bf16") else buffer.ttype), buffer.ttype)
+    text = constant_element(value, buffer.ttype)
     if state.in_registers(buffer):
         total = 1
         for extent in state.array_shape(buffer):
@@ -62,148 +44,6 @@ def fill(state: KernelState, buffer: Buffer, value: Scalar, ranges: KnownRanges)
         state.lines.add(f"{state.memory('ST', buffer)}({at}, {text});")
 
 
-def _of_registers(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
-    """Each lane moves what it holds, neighbours together; of what all lanes hold the first stores."""
-    buffer, held = copy.upper, state.maps.buffers[copy.upper.name]
-    vector = 4
-    axes = tuple(
-        axis(state, f"{buffer.name}_{d}", lo, hi, ranges, held if held and held.along == d else None, fixed=True,
-             vector=vector if d == len(buffer.lo) - 1 and held is None else 1)
-        for d, (lo, hi) in enumerate(zip(buffer.lo, buffer.hi, strict=True))
-    )  # fmt: skip
-    inner = axis_ranges(axes, ranges)
-    index = [each.position for each in axes]
-    conditions, missing = _inside(state, copy, index, inner)
-    own = [each.inside for each in axes if each.inside is not None] + conditions
-    only = "lane == 0" if not copy.up and held is None and state.lanes > 1 else ""
-    heads = [f"if ({text})" for text in (state.active, only) if text]
-    last = next((each for each in reversed(axes) if each.inner[1] > 1), None)
-    vectors = (
-        last is not None
-        and not own
-        and not missing
-        and copy.combine == "none"
-        and _neighbours(state, copy, last, index, inner)
-    )
-    order = loops(state, axes, ranges, unroll=True)
-    with state.nested(heads):
-        if vectors and last is not None:
-            with state.nested(order[:-1]):
-                _vector_move(state, copy, last, axes, index, order[-1], inner)
-        else:
-            with state.nested(order):
-                register = element(state, buffer, [each.slot for each in axes], inner)
-                _scalar_move(
-                    state, copy, register, index, state.condition(own, inner), state.condition(missing, inner), inner
-                )
-
-
-def _scalar_move(
-    state: KernelState, copy: Copy, register: str, index: Sequence[Expr], own: str, present: str, ranges: KnownRanges
-) -> None:
-    address = state.address(copy.lower, index, ranges)
-    with state.nested([f"if ({own})"] if own else []):
-        if not copy.up:
-            _store(state, copy, address, register)
-            return
-        text = f"{state.memory('LD', copy.lower)}({address})"
-        if present:
-            text = f"{present} ? {text} : {_constant(copy.fill or 0, copy.lower.ttype)}"
-        state.lines.add(f"{register} = {text};")
-
-
-def _constant(value: Scalar, ttype: str) -> str:
-    computed = "f32" if ttype in ("f16", "bf16") else ttype
-    return stored(literal(value, computed), ttype)
-
-
-def _store(state: KernelState, copy: Copy, address: str, text: str) -> None:
-    lower, upper = copy.lower, copy.upper
-    if lower.ttype != upper.ttype:
-        text = stored(loaded(text, upper.ttype), lower.ttype)
-    if copy.combine == "none":
-        state.lines.add(f"{state.memory('ST', lower)}({address}, {text});")
-        return
-    if value_type(lower.ttype) not in ("float", "int"):
-        raise UnsupportedError(f"units cannot combine {lower.ttype} in memory", hint="Let one unit reduce.")
-    state.lines.add(f"t_atomic_{copy.combine}({address}, {text});")
-
-
-def _neighbours(state: KernelState, copy: Copy, last: Axis, index: Sequence[Expr], ranges: KnownRanges) -> bool:
-    """Whether the neighbours along an axis lie side by side in the lower buffer, at a multiple of their size."""
-    size, count = TTYPES[copy.lower.ttype].bits // 8, last.inner[1]
-    if size * count > WIDEST or copy.lower.ttype == "bool" or copy.lower.ttype != copy.upper.ttype:
-        return False
-    return contiguous(state, copy.lower, index, last.inner[0], count, ranges)
-
-
-def contiguous(
-    state: KernelState, buffer: Buffer, index: Sequence[Expr], variable: str, count: int, ranges: KnownRanges
-) -> bool:
-    """Whether elements follow one another as a variable counts up, the first at a multiple of `count`."""
-    flat = state.flat(buffer, index, ranges)
-    first = _at(flat, variable, 0, ranges)
-    if simplify(Binary("-", Binary("-", flat, first), Var(variable)), ranges) != Const(0):
-        return False
-    return is_multiple(first, count, ranges)
-
-
-def _at(expr: Expr, variable: str, value: int, ranges: KnownRanges) -> Expr:
-    return simplify(substitute(expr, {variable: Const(value)}), ranges)
-
-
-def _vector_move(
-    state: KernelState,
-    copy: Copy,
-    last: Axis,
-    axes: Sequence[Axis],
-    index: Sequence[Expr],
-    loop: str,
-    ranges: KnownRanges,
-) -> None:
-    count, kind = last.inner[1], storage_type(copy.lower.ttype)
-    first = state.address(copy.lower, [_at(each, last.inner[0], 0, ranges) for each in index], ranges)
-    register = element(state, copy.upper, [each.slot for each in axes], ranges)
-    name, at = state.names.fresh("q"), state.names[last.inner[0]]
-    if copy.up:
-        state.lines.add(f"const vec<{kind}, {count}> {name} = {state.memory('LD', copy.lower, count)}({first});")
-        with state.nested([loop]):
-            state.lines.add(f"{register} = {name}.v[{at}];")
-    else:
-        state.lines.add(f"vec<{kind}, {count}> {name};")
-        with state.nested([loop]):
-            state.lines.add(f"{name}.v[{at}] = {register};")
-        state.lines.add(f"{state.memory('ST', copy.lower, count)}({first}, {name});")
-
-
-def _inside(
-    state: KernelState, copy: Copy, index: Sequence[Expr], ranges: KnownRanges
-) -> tuple[list[Expr], list[Expr]]:
-    """(conditions for an element to be copied, conditions for it to exist below), without those that always hold."""
-    own: list[Expr] = []
-    exists: list[Expr] = []
-    for at, lo, hi in zip(index, copy.lo, copy.hi, strict=True):
-        own += _between(at, lo, hi, ranges)
-    for d, at in enumerate(index):
-        lower = copy.lower
-        exists += _between(at, lower.lo[d], lower.hi[d], ranges)
-        exists += _between(at, Const(0), state.shapes[copy.upper.tensor][d], ranges)
-    exists = list(dict.fromkeys(exists))
-    if copy.up and copy.fill is not None:
-        return own, exists
-    return list(dict.fromkeys((*own, *exists))), []
-
-
-def _between(at: Expr, lo: Expr, hi: Expr, ranges: KnownRanges) -> list[Expr]:
-    parts: list[Expr] = []
-    below, above = width(lo, at, ranges), width(at, hi, ranges)
-    if not at_least(below, 0, ranges):
-        parts.append(Binary(">=", below, Const(0)))
-    if not at_least(above, 1, ranges):
-        parts.append(Binary(">", above, Const(0)))
-    return parts
-
-
 def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
     """All threads copy elements in the order in which they lie in the lower buffer, neighbours together."""
     upper, lower = copy.upper, copy.lower
@@ -213,7 +53,7 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
             continue
         offsets, inner, head = _linear(state, upper, lower, vector, ranges)
         index = [simplify(Binary("+", a, b), inner) for a, b in zip(upper.lo, offsets, strict=True)]
-        own, missing = _inside(state, copy, index, inner)
+        own, missing = conditions(state, copy, index, inner)
         if vector > 1 and (own or missing or not _pairs(state, copy, index, vector, inner)):
             continue
         with state.nested([head]):
@@ -233,7 +73,7 @@ def _divides(copy: Copy, vector: int) -> bool:
     upper, lower = copy.upper, copy.lower
     order = lower.layout or tuple(range(len(lower.shape)))
     last = constant_value(upper.shape[order[-1]]) if order else None
-    return copy.combine == "none" and upper.ttype == lower.ttype and last is not None and last % vector == 0
+    return upper.ttype == lower.ttype and last is not None and last % vector == 0
 
 
 def _pairs(state: KernelState, copy: Copy, index: Sequence[Expr], vector: int, ranges: KnownRanges) -> bool:
@@ -246,13 +86,13 @@ def _pairs(state: KernelState, copy: Copy, index: Sequence[Expr], vector: int, r
 def _element_move(state: KernelState, copy: Copy, here: str, there: str, own: str, present: str) -> None:
     with state.nested([f"if ({own})"] if own else []):
         if not copy.up:
-            _store(state, copy, there, f"{state.memory('LD', copy.upper)}({here})")
+            store_element(state, copy, there, f"{state.memory('LD', copy.upper)}({here})")
             return
         text = f"{state.memory('LD', copy.lower)}({there})"
         if copy.upper.ttype != copy.lower.ttype:
             text = stored(loaded(text, copy.lower.ttype), copy.upper.ttype)
         if present:
-            text = f"{present} ? {text} : {_constant(copy.fill or 0, copy.upper.ttype)}"
+            text = f"{present} ? {text} : {constant_element(copy.fill or 0, copy.upper.ttype)}"
         state.lines.add(f"{state.memory('ST', copy.upper)}({here}, {text});")
 
 

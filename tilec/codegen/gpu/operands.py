@@ -8,9 +8,9 @@ from math import prod
 
 from tilec.codegen.gpu.axes import loop
 from tilec.codegen.gpu.c_text import storage_type
+from tilec.codegen.gpu.copies import WIDEST, contiguous
 from tilec.codegen.gpu.index_text import index_text, is_data_dependent
 from tilec.codegen.gpu.kernel_state import KernelState
-from tilec.codegen.gpu.moves import WIDEST, contiguous
 from tilec.ir.algebra import KnownRanges, simplify
 from tilec.ir.expr import Access, Binary, Const, Expr, Var, substitute, variables
 from tilec.ir.program import Buffer
@@ -23,12 +23,10 @@ MOST = 96
 @dataclass(frozen=True)
 class Points:
     """The points of a lane in one step: loop variables with their counts, the last the fastest; the `positions` of the
-    iterators, the iterator of every variable, and the condition under which an iterator's position is one of the
-    tile's."""
+    iterators, and the condition under which an iterator's position is one of the tile's."""
 
     counts: Mapping[str, int]
     positions: Mapping[str, Expr]
-    iterator: Mapping[str, str]
     inside: Mapping[str, Expr]
 
 
