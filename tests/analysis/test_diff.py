@@ -76,7 +76,7 @@ def _renamed(body, names):  # type: ignore[no-untyped-def]
             ("shared", "", "h", "None", "['h', 'k with k', 'h[m, n]']"),
         ),
         ("units", {"h": "mma"}, ("unit", "", "h", "None", "mma")),
-        ("wide", ("h",), ("wide", "", "h", "None", "f32")),
+        ("held", {"smem": {"h": "f32"}}, ("held", "smem", "h", "None", "f32")),
         ("copies", {"smem": {"x": 2}}, ("copies", "smem", "x", "None", "2")),
         ("levels", ("dram", "reg"), ("levels", "", "", "['dram', 'smem', 'reg']", "['dram', 'reg']")),
     ],

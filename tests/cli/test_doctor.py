@@ -7,7 +7,7 @@ import pytest
 from tilec.report.doctor import Finding
 from tilec.report.doctor import packages as checked
 
-CHECKS = ["python", "packages", "loading", "cpu", "threads", "memory", "nvcc", "hipcc", "gpu", "host", "cache"]
+CHECKS = ["python", "packages", "loading", "cpu", "threads", "memory", "nvcc", "hipcc", "g++", "gpu", "host", "cache"]
 
 
 @pytest.fixture(autouse=True)

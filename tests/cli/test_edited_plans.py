@@ -207,8 +207,8 @@ REFUSED = {
     ),
     "a unit without code": (
         lambda group: group["variants"][0].update(units={"y": "vnni"}),
-        "the unit 'vnni'",
-        5,
+        "y cannot be computed by 'vnni', it is no sum of products of words",
+        2,
     ),
 }
 

@@ -74,8 +74,11 @@ def test_a_group_an_edge_and_a_node(cli, planned):
     edge, level = next(iter(group["connect"].items()))
     told = json.loads(cli("explain", "model.tilec", "--edge", edge, "--json").out)["edge"]
     assert (told["edge"], told["connected"], told["reason"]) == (edge, level, None)
+    assert told["apollo_rule"] == "contraction_depth"
+    assert "fusion apollo: contraction_depth joins them" in cli("explain", "model.tilec", "--edge", edge).out
     assert sorted(told) == sorted(
         [
+            "apollo_rule",
             "below",
             "bytes",
             "connected",

@@ -273,6 +273,7 @@ def test_what_passes_alter_is_told_on_stderr(cli, tmp_path):
             "decode_weights:",
             "store_codes:",
             "choose_layouts:",
+            "choose_units:",
             "rematerialize:",
             "spread_reductions:",
         ]

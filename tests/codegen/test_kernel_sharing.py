@@ -47,7 +47,7 @@ def group(
         "copies": {"l2": {a: 2}},
         "layouts": {"l2": {w: (1, 0)}},
         "shared": {c: Shared(c, {k: k}, parse_expr(f"{c}[{m}, {n}]"))},
-        "wide": (c,),
+        "held": {"l2": {c: "f32"}},
     }
     variant = Variant(guard=Const(True), levels=("dram", "l2"), kernel="k", **{**given, **(decided or {})})
     return Group(f"of {y}", (Node(product), Node(relu)), (y,), {f"{c}->{y}": "l2"}, (variant,), Cost({}, {}, {}))
@@ -110,7 +110,7 @@ DECIDED: dict[str, Any] = {
     "copies": {"l2": {"b": 3}},
     "layouts": {"l2": {"v": (0, 1)}},
     "shared": {"d": Shared("z", {"k": "k"}, parse_expr("d[m, n]"))},
-    "wide": (),
+    "held": {},
 }
 
 

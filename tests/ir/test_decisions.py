@@ -17,7 +17,8 @@ VARIANT = Variant(
     layouts={"l2": {"x": (1, 0)}},
     copies={"l2": {"x": 2}},
     shared={"z": Shared("o", {"t": "k"}, parse_expr(RESCALE))},
-    wide=("z", "o"),
+    held={"l2": {"z": "f32", "o": "f32"}},
+    streamed=("z", "o"),
 )
 RENAMING = Renaming(
     {"z": "t2", "o": "t3", "x": "t1"}, {"z": {"m": "i0", "t": "i1", "a": "i2"}, "o": {"k": "i2", "m": "j"}}
@@ -33,7 +34,8 @@ OTHER = Variant(
     layouts={"l2": {"t1": (1, 0)}},
     copies={"l2": {"t1": 2}},
     shared={"t2": Shared("t3", {"i1": "i2"}, parse_expr("t2[i0] * exp(before(t1[i0]) - t1[i0])"))},
-    wide=("t2", "t3"),
+    held={"l2": {"t2": "f32", "t3": "f32"}},
+    streamed=("t2", "t3"),
 )
 
 
@@ -52,13 +54,15 @@ def test_entries_are_facts_by_level_and_subject() -> None:
         ("layout", "l2", "x"): [1, 0],
         ("copies", "l2", "x"): 2,
         ("shared", "", "z"): ["o", "t with k", RESCALE],
-        ("wide", "", "z"): "f32",
-        ("wide", "", "o"): "f32",
+        ("held", "l2", "z"): "f32",
+        ("held", "l2", "o"): "f32",
+        ("streamed", "", "z"): "past the caches",
+        ("streamed", "", "o"): "past the caches",
     }
     assert {e.decision.kind: depth(e.decision) for e in entries(VARIANT)} == {
-        **dict.fromkeys(("tile", "step", "order", "layout", "copies"), 2),
+        **dict.fromkeys(("tile", "step", "order", "layout", "copies", "held"), 2),
         **dict.fromkeys(("load", "shared"), 1),
-        "wide": 0,
+        "streamed": 0,
     }
 
 
@@ -78,7 +82,7 @@ def test_leaves_know_whose_iterator_a_name_is() -> None:
 def test_the_order_of_iterators_and_no_other_is_signed() -> None:
     data = signed(VARIANT)
     assert data["tiles"] == {"l2": {"z": [["m", 4], ["a", 2]]}}
-    assert data["wide"] == ["o", "z"]
+    assert data["streamed"] == ["o", "z"]
     assert "units" in data
     plain = signed(Variant(Const(True), ("dram",), {}, {}, "k"))
     assert set(plain) == {"tiles", "steps", "order", "tails", "loads", "layouts", "units"}

@@ -26,7 +26,7 @@ CHAIN = Case(
     {"X": (10, 6)},
     {"l2": {"O": {"s": 4}}, "reg": {"P": {"s": 2}, "D": {"s": 2}}},
     ttypes=dict.fromkeys("XPDO", "f16"),
-    more={"wide": ("P", "D")},
+    more={"held": {"l2": {"P": "f32", "D": "f32"}}},
 )
 
 
@@ -90,8 +90,33 @@ def test_wide_tensors_take_four_bytes_and_what_leaves_two() -> None:
     assert wide.peak["l2"] > narrow.peak["l2"]
 
 
-@pytest.mark.parametrize("name", ["O", "X", "Q"])
-def test_only_half_precision_that_stays_inside_can_be_wide(name: str) -> None:
-    plan = replace(CHAIN, more={"wide": (name,)}).plan()
-    with pytest.raises(PlanError, match=f"half precision tensor that stays inside {name}"):
+@pytest.mark.feature("L05", "L08")
+def test_an_operand_is_converted_by_the_load_at_its_level() -> None:
+    case = replace(CHAIN, more={"held": {"l2": {"X": "f32"}}})
+    held = [s.buffer for s in statements(case.program().body) if isinstance(s, Allocate)]
+    assert {b.tensor: b.ttype for b in held} == {"X": "f32", "P": "f16", "D": "f16", "O": "f16"}
+    narrow, wide = measured(replace(CHAIN, more={}), 3.0), measured(case, 3.0)
+    assert np.array_equal(wide.outputs["O"], narrow.outputs["O"])
+    assert wide.moved["l2"] == narrow.moved["l2"], "what comes from below has two bytes"
+    assert wide.peak["l2"] > narrow.peak["l2"]
+
+
+@pytest.mark.parametrize(
+    ("level", "name", "message"),
+    [
+        ("l2", "O", "half precision tensor that does not leave the group O"),
+        ("l2", "Q", "no tensor Q"),
+        ("dram", "X", "tensors have their own types there"),
+    ],
+)
+def test_only_half_precision_that_does_not_leave_can_be_held_wide(level: str, name: str, message: str) -> None:
+    plan = replace(CHAIN, more={"held": {level: {name: "f32"}}}).plan()
+    with pytest.raises(PlanError, match=message):
+        lower(plan.groups[0], plan.groups[0].variants[0], plan)
+
+
+@pytest.mark.parametrize("ttype", ["bf16", "f64", "i32"])
+def test_no_other_type_holds_half_precision(ttype: str) -> None:
+    plan = replace(CHAIN, more={"held": {"l2": {"X": ttype}}}).plan()
+    with pytest.raises(PlanError, match=f"type that holds f16 {ttype}"):
         lower(plan.groups[0], plan.groups[0].variants[0], plan)

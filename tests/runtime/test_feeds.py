@@ -123,3 +123,11 @@ def test_unfit_outputs_are_explained():
 
 def test_describe():
     assert describe(TensorSpec("x", "bf16", (1, 0))) == "bfloat16[1, 0]"
+
+
+def test_arrays_of_a_gpu_are_refused_by_code_on_the_cpu():
+    class OnDevice:
+        __cuda_array_interface__ = np.zeros((2, 3), np.float32).__array_interface__
+
+    with pytest.raises(UsageError, match="input 'x' lies on a GPU"):
+        gather_inputs([TensorSpec("x", "f32", (2, 3))], {"x": OnDevice()})

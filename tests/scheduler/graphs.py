@@ -27,7 +27,8 @@ def make_graph(
     symbols: Sequence[str] = (),
     ttypes: Mapping[str, str] | None = None,
 ) -> Graph:
-    """Nodes are (text, extents) pairs; constants get random values; everything is f32 unless `ttypes` says so."""
+    """Nodes are (text, extents) pairs; constants get random values; everything is f32 unless `ttypes` says
+    so."""
     kinds = dict(ttypes or {})
     tensors = {
         name: Tensor(tuple(size(e) for e in shape), kinds.get(name, "f32"))
@@ -35,8 +36,9 @@ def make_graph(
     }
     rng = np.random.default_rng(7)
     values = {
-        name: Inline(tuple(float(v) for v in rng.normal(size=int(np.prod([int(e) for e in shape]))).astype(np.float32)))
+        name: Inline(tuple(v if kinds.get(name, "f32")[0] == "f" else int(abs(v)) for v in drawn.tolist()))
         for name, shape in (constants or {}).items()
+        for drawn in [rng.normal(size=int(np.prod([int(e) for e in shape]))).astype(np.float32)]
     }
     made: list[Node] = []
     for text, extents in nodes:

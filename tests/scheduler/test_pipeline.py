@@ -108,6 +108,7 @@ def test_every_step_is_printed_with_its_rule_and_what_it_changed() -> None:
     told: list[str] = []
     printer = PassPrinter(told.append)
     schedule(softmax(), tiny(), trace=printer)
+    schedule(softmax(), tiny(), ScheduleOptions(fusion="apollo"), trace=printer)
     schedule(chain(2, 8), small("a100-ssd", (6_000, 3_600), 3_000), trace=printer)
     with mock.patch("scheduler.fusion.test_tune_groups.schedule", lambda *a, **k: schedule(*a, **k, trace=printer)):
         tuned(attention(), Last())
@@ -120,6 +121,7 @@ def test_every_step_is_printed_with_its_rule_and_what_it_changed() -> None:
     changed = {name: [line for text in texts for line in text.splitlines()[1:]] for name, texts in blocks.items()}
     for name, starts in {
         "partition_groups": "  joined top",
+        "aggregate_rules": "  joined ",
         "partition_levels": "  host holds: ",
         "tune_groups": "  tile of ",
         "build_groups": "  built ",
@@ -129,6 +131,7 @@ def test_every_step_is_printed_with_its_rule_and_what_it_changed() -> None:
     assert any(line.endswith(", taken") for line in changed["compare_plans"])
 
 
+@pytest.mark.feature("A16")
 def test_states_follow_each_other_and_nothing_alters_them() -> None:
     trace = RecordedTrace()
     schedule(softmax(), tiny(), trace=trace)
@@ -186,7 +189,7 @@ def test_a_step_that_is_left_out_leaves_a_legal_plan(left_out: str) -> None:
 def test_a_step_that_is_needed_or_unknown_is_refused_with_the_reason() -> None:
     with pytest.raises(ConfigError, match="cannot do without legalize_groups: without it programs") as caught:
         schedule(softmax(), tiny(), ScheduleOptions(passes=("fuse_registers", "partition_levels", "build_groups")))
-    assert "split_parts, partition_groups, local_search" in str(caught.value)
+    assert "split_parts, aggregate_rules, partition_groups, local_search" in str(caught.value)
     with pytest.raises(ConfigError, match="no pass of schedule is called 'local_serch'") as caught:
         schedule(softmax(), tiny(), ScheduleOptions(passes=("local_serch",)))
     assert "Did you mean 'local_search'?" in str(caught.value)

@@ -126,7 +126,7 @@ def test_the_device_is_not_looked_up_where_nobody_asks() -> None:
         (
             {},
             {"TILEC_SCHEDULE_FUSION": "fully"},
-            "TILEC_SCHEDULE_FUSION: expected 'none', 'register' or 'full', found 'fully'",
+            "TILEC_SCHEDULE_FUSION: expected 'none', 'register', 'apollo' or 'full', found 'fully'",
         ),
         ({}, {"TILEC_VERIFY_SEEDS": "[a"}, "TILEC_VERIFY_SEEDS:1:10: not valid YAML: "),
         (

@@ -17,7 +17,7 @@ import pytest
 from tilec.errors import UnavailableError
 from tilec.spec import measure, probe
 from tilec.spec.device import DeviceSpec
-from tilec.spec.host import Cache, Host
+from tilec.spec.host import Cache, DotUnit, Host
 from tilec.spec.located import parse_yaml, validate
 from tilec.spec.measure import Rate
 from tilec.spec.probe_record import probe_record
@@ -30,6 +30,7 @@ HOST = Host(
     vector_bytes=32,
     vector_registers=16,
     vector_source="avx2 and fma in /proc/cpuinfo",
+    units=(DotUnit("vpmaddwd", "i16, i16", "i32", 2),),
     cores=8,
     caches=(
         Cache(3, 16 << 20, 64, 2, "sysfs"),

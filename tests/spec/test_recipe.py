@@ -47,7 +47,10 @@ def test_what_is_known_of_a_size_is_its_range(known: str, text: str, pivot: int)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("schedule: {fusion: regster}", "r.yaml:1:20: expected 'none', 'register' or 'full', found 'regster'"),
+        (
+            "schedule: {fusion: regster}",
+            "r.yaml:1:20: expected 'none', 'register', 'apollo' or 'full', found 'regster'",
+        ),
         ("shcedule: {}", "r.yaml:1:1: unknown key 'shcedule'\n  Did you mean 'schedule'?"),
         ("schedule:\n  fussion: none", "r.yaml:2:3: unknown key 'fussion'\n  Did you mean 'fusion'?"),
         ("shapes:\n  seq: {devisor: 8}", "r.yaml:2:9: unknown key 'devisor'\n  Did you mean 'divisor'?"),

@@ -13,16 +13,18 @@ CASE = Case(
     {"s": 8},
     {"X": (8,)},
     ttypes=dict.fromkeys("XPO", "f16"),
-    more={"wide": ("P",)},
+    more={"held": {"l2": {"P": "f32"}}},
 )
 X = np.full(8, 400, np.float16)
 
 
-@pytest.mark.parametrize(("wide", "value"), [(("P",), 156.25), ((), np.inf)])
-def test_half_precision_is_rounded_as_the_group_holds_it(wide: tuple[str, ...], value: float) -> None:
-    plan = replace(CASE, more={"wide": wide}).plan()
+@pytest.mark.parametrize(
+    ("held", "value"), [({"l2": {"P": "f32"}}, 156.25), ({"l2": {"X": "f32"}}, np.inf), ({}, np.inf)]
+)
+def test_half_precision_is_rounded_as_the_group_holds_it(held: dict[str, dict[str, str]], value: float) -> None:
+    plan = replace(CASE, more={"held": held}).plan()
     found = evaluated(plan.groups[0], plan, {"X": X})
-    assert found["P"].dtype == (np.float32 if wide else np.float16)
+    assert found["P"].dtype == (np.float32 if "P" in held.get("l2", {}) else np.float16)
     assert found["O"].dtype == np.float16
     assert np.all(found["O"] == value)
 

@@ -131,7 +131,7 @@ def test_work_grows_with_the_number_of_tiles(tmp_path):
     model, plan = planned(tmp_path, "a100")
     body = generated(plan, tmp_path, "a100").body
     cases = cases_of(plan, OPTIONS, model)
-    steps = on_machine._steps(cases[0], read_programs(tmp_path, body), body, tmp_path)
+    steps = on_machine._steps(cases[0], read_programs(tmp_path, body), body, tmp_path, on_machine.TileMachine())
     for step in steps:
         assert step.cost >= on_machine.STATEMENT * len(step.program.body)
         assert step.cost == on_machine.work(step.group, step.program)

@@ -76,6 +76,12 @@ POOL_SLOTS = 384
 SLOTS = 64
 POOL_BYTES = POOL_SLOTS + 8 * SLOTS
 
+IDLE_SPIN = 50e-6
+"""Seconds that a worker spins for the next run before it sleeps: back-to-back runs need no system call."""
+
+WAIT_SPIN = 20e-6
+"""Seconds that a thread spins for another one's tasks before it sleeps."""
+
 
 def counter_stride(threads: int) -> int:
     """Bytes of one launch's counters for jobs of `threads` threads, whole cache lines."""

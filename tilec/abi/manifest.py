@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from tilec.abi.alignment import ALIGNMENT
+from tilec.abi.gpu_code import GpuCode
 from tilec.abi.job_layout import ABI
 from tilec.abi.shape_program import ShapeProgram
 from tilec.artifact import decode, digest_object, encode, read_artifact
@@ -156,7 +157,7 @@ class Manifest:
     per usable CPU); `loader` the function, as `module:name`, that opens the library. `ranges` are checked in every run.
 
     A model with symbols has `sizes`: `arena_bytes` and the widths of its segments stand there, and working memory that
-    depends on sizes.
+    depends on sizes. `gpu` are the kernels of a model for a GPU, which has no library.
     """
 
     abi: int
@@ -174,6 +175,7 @@ class Manifest:
     loader: str = LOADER
     ranges: tuple[IndexSpec, ...] = ()
     sizes: ShapeProgram | None = None
+    gpu: GpuCode | None = None
 
     @property
     def interface(self) -> str:
@@ -196,8 +198,10 @@ class Manifest:
     def __post_init__(self) -> None:
         if len(self.segments) != len(self.calls) + 1:
             raise ValueError(f"{len(self.calls)} calls lie between {len(self.segments)} segments")
-        if self.library is None and any(segment.launches for segment in self.segments):
+        if self.library is None and self.gpu is None and any(segment.launches for segment in self.segments):
             raise ValueError("there are launches and no library")
+        if self.gpu is not None:
+            self._check_launches(self.gpu)
         for i, constant in enumerate(self.constants):
             if not 0 <= constant.file < len(self.weights):
                 raise ValueError(f"constant {i} names weights file {constant.file}, there are {len(self.weights)}")
@@ -212,6 +216,24 @@ class Manifest:
         if not all(name.isidentifier() for name in (*module.split("."), function)):
             raise ValueError(f"{self.loader!r} names no loader as module:function")
         self._check_calls()
+
+    def _check_launches(self, code: GpuCode) -> None:
+        """Raise ValueError for launches on a GPU that are not those of the segments, or that leave their memory."""
+        for number, segment in enumerate(self.segments):
+            if tuple(launch.group for launch in code.segment(number)) != segment.groups:
+                raise ValueError(f"the launches of segment {number} are not those of its groups")
+        counts = {
+            "input": len(self.inputs) + self.results,
+            "output": len(self.outputs),
+            "constant": len(self.constants),
+            "arena": 1,
+        }
+        for launch in code.launches:
+            for each in launch.arguments:
+                if not 0 <= each.index < counts[each.space] or each.offset < 0 or each.bytes < 0:
+                    raise ValueError(f"{launch.symbol} has the argument {each.space} {each.index}, which is not there")
+                if each.space == "arena" and self.sizes is None and each.offset + each.bytes > self.arena_bytes:
+                    raise ValueError(f"{launch.symbol} has an argument that lies outside the arena")
 
     def _check_sizes(self) -> None:
         """Raise ValueError for an extent that no number stands for, and for a symbol that no dimension defines."""

@@ -9,11 +9,11 @@ from tilec.api.any_size import NEEDS_SIZES, Attempt
 from tilec.api.cache import Cache
 from tilec.api.compile_queue import CompileQueue
 from tilec.api.feeds import FeedError, Feeds, ShapeKey, Sizes, check
-from tilec.api.load_compiled import Runnable
 from tilec.api.model_dispatch import ModelDispatch
 from tilec.api.model_source import Opened
 from tilec.api.observed_sizes import ObservedSizes
 from tilec.api.onnxruntime_peer import OnnxruntimePeer
+from tilec.api.recording import Runnable
 from tilec.api.request import Request, keyed
 from tilec.api.serving import Serving
 from tilec.api.specializations import Specializations

@@ -10,7 +10,8 @@ from typing import Any
 
 from tilec.api.compile_queue import CompileQueue
 from tilec.api.compiling import available
-from tilec.api.load_compiled import Runnable, load_compiled
+from tilec.api.load_compiled import load_compiled
+from tilec.api.recording import Runnable
 from tilec.api.request import Request, keyed
 from tilec.api.warn_once import warn_once
 from tilec.errors import TilecError

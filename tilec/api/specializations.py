@@ -13,7 +13,8 @@ from tilec.api.cache_eviction import folder_bytes, room
 from tilec.api.compile_queue import LATER, CompileQueue
 from tilec.api.compiling import available
 from tilec.api.feeds import ShapeKey
-from tilec.api.load_compiled import Runnable, load_compiled
+from tilec.api.load_compiled import load_compiled
+from tilec.api.recording import Runnable
 from tilec.api.request import SPECIALIZE_VARIABLE, Request, keyed
 from tilec.errors import TilecError, UsageError
 from tilec.ir.sizes import sizes_text

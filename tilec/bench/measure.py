@@ -32,6 +32,10 @@ CLOSE = 1.05
 """Plans within this factor of the fastest, and the first of all, are timed a second time."""
 
 
+BuildAll = Callable[[Sequence[Plan], Path], dict[int, Path]]
+"""Builds plans into numbered folders of a folder; returns those of the plans that were built."""
+
+
 @dataclass(frozen=True, slots=True)
 class Effort:
     """Limits of measuring a plan.
@@ -47,10 +51,13 @@ class Effort:
 
 
 @contextmanager
-def measuring(device: DeviceSpec, options: CodegenOptions, effort: Effort | None = None) -> Iterator[Bench]:
-    """A Bench for `device`, whose code this machine can run; all its processes have ended at the end of the block."""
+def measuring(
+    device: DeviceSpec, options: CodegenOptions, effort: Effort | None = None, build: BuildAll | None = None
+) -> Iterator[Bench]:
+    """A Bench for `device`, whose code this machine can run; all its processes have ended at the end of the block.
+    Plans are built by `build` where it is given, else by processes here."""
     folder = Path(tempfile.mkdtemp(prefix="tilec-"))
-    bench = Bench(device, options, effort or Effort(), folder)
+    bench = Bench(device, options, effort or Effort(), folder, build)
     try:
         yield bench
     finally:
@@ -72,7 +79,15 @@ class Bench:
     builder: Callable[..., Builder] = Builder
     timer: Callable[[], Timer] = Timer
 
-    def __init__(self, device: DeviceSpec, options: CodegenOptions, effort: Effort, folder: Path) -> None:
+    def __init__(
+        self,
+        device: DeviceSpec,
+        options: CodegenOptions,
+        effort: Effort,
+        folder: Path,
+        build: BuildAll | None = None,
+    ) -> None:
+        self._build = build or self._built
         self._builder_arguments = (device, options, folder / "objects")
         self._effort = effort
         self._folder = folder
@@ -89,10 +104,9 @@ class Bench:
         if not plans:
             return []
         self._contests += 1
-        self._start(min(self._workers, len(plans)))
         folder = self._folder / str(self._contests)
         folder.mkdir()
-        seconds = self._timed(plans, self._built(plans, folder))
+        seconds = self._timed(plans, self._build(plans, folder))
         shutil.rmtree(folder, ignore_errors=True)
         return [seconds.get(number) for number in range(len(plans))]
 

@@ -9,6 +9,7 @@ import typer
 from tilec.cli import cache, device, zoo
 from tilec.cli.bench import bench
 from tilec.cli.bounds import bounds
+from tilec.cli.capture import capture
 from tilec.cli.codegen import codegen
 from tilec.cli.compile import compile_
 from tilec.cli.diff import diff
@@ -65,6 +66,7 @@ _VERBS = (
     compile_,
     run_,
     bench,
+    capture,
     diff,
     explain,
     inspect,

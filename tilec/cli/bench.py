@@ -43,6 +43,9 @@ def bench(
         list[str] | None,
         typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Time models with symbols at these sizes."),
     ] = None,
+    inputs: Annotated[
+        Path | None, typer.Option("--inputs", metavar="FILE.npz", help="Time the one model on these inputs.")
+    ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(
@@ -65,6 +68,7 @@ def bench(
     tilec bench model.onnx --against onnxruntime,openvino --bar 1.2 --json
     tilec bench model.tilec/ --trace trace.json
     tilec bench model.tilec/ --shape batch=1,seq=384
+    tilec bench cluster/build --inputs cluster/inputs.npz
 
     Each runtime has a warm process and preallocated buffers of its own; they run in turns. The ratio is the peer's
     time over tilec's, its median over all rounds with a 95 % bootstrap interval. It holds when the lower end reaches
@@ -86,6 +90,8 @@ def bench(
         raise UsageError("nothing to time", hint="Name a compiled folder, an ONNX file or a model of the zoo.")
     peers = against.split(",") if against else list(given.against) if given else ["onnxruntime"]
     chosen(peers)
+    if inputs is not None and (len(names) > 1 or shape):
+        raise UsageError("they are those of one model, and have its sizes", "--inputs", "Leave the other models out.")
     timing = Timing(
         threads or (given and given.threads) or len(usable_cpus()),
         processes or (given.processes if given else 3),
@@ -100,7 +106,7 @@ def bench(
         compiling[name] = time.perf_counter() - begin
     devices = {name: traced_device(build, target) for name, build in builds.items() if trace is not None}
     sizes = parse_shapes(shape or ())
-    results = {name: _timed(console, build, peers, timing, sizes) for name, build in builds.items()}
+    results = {name: _timed(console, build, peers, timing, sizes, inputs) for name, build in builds.items()}
     models_traced = {
         name: trace_model(console, name, process, builds[name], device, timing.threads, sizes)
         for process, (name, device) in enumerate(devices.items())
@@ -173,9 +179,14 @@ def _compiled(console: Console, model: Path, folder: Path, device: str | None) -
 
 
 def _timed(
-    console: Console, build: StageInput, peers: Sequence[str], timing: "Timing", sizes: Mapping[str, int]
+    console: Console,
+    build: StageInput,
+    peers: Sequence[str],
+    timing: "Timing",
+    sizes: Mapping[str, int],
+    inputs: Path | None,
 ) -> "Comparison":
-    """One model and its peers, timed on the inputs of the first seed, at these sizes of its symbols.
+    """One model and its peers, timed on the inputs of a file, or of the first seed at these sizes of its symbols.
 
     Raises UsageError for sizes that the plan does not have or allow.
     """
@@ -185,14 +196,16 @@ def _timed(
     from tilec.ir.sizes import sizes_text
     from tilec.spec.recipe import CompileRecipe
     from tilec.verify.input_choices import compared_values
+    from tilec.verify.input_files import InputFile, feeds_of
     from tilec.verify.inputs import Draw, random_inputs
 
     plan = read_source("plan", build.folder / FILES["plan"])
     read = plan_from_json(plan.body, plan.place)
     model = model_file(Job(CompileRecipe(), console), build, read.files)
     draw = Draw(0, choices=compared_values(model))
-    there = complete_sizes(read, sizes)
+    there = complete_sizes(read, sizes) if inputs is None else {}
     if there:
         console.note(f"bench {read.name} at {sizes_text(there)}")
+    feeds = random_inputs(read, draw, there) if inputs is None else feeds_of(read, InputFile(inputs))
     with console.stage(f"bench {read.name}") as advance:
-        return time_interleaved(build.folder, model, random_inputs(read, draw, there), peers, timing, advance)
+        return time_interleaved(build.folder, model, feeds, peers, timing, advance)

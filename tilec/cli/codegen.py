@@ -31,6 +31,9 @@ def codegen(
     threads: Threads = None,
     recipe: Recipe = None,
     model: Model = None,
+    emit: Annotated[
+        str | None, typer.Option("--emit", metavar="c-api", help="Also write header, libraries and example for C.")
+    ] = None,
     print_between_passes: PrintBetweenPasses = False,
     print_recipe: PrintRecipe = False,
     json: AsJson = False,
@@ -40,10 +43,12 @@ def codegen(
     \b
     tilec codegen model.tilec/
     tilec codegen p.json -o build/
+    tilec codegen model.tilec/ --emit c-api
     tilec codegen model.tilec/ --print-between-passes
     """
     from tilec.cli.plan_origin import plan_as_it_stands
     from tilec.cli.summary import placement_line, plan_line
+    from tilec.pipeline.emit import emit as write_form
 
     stage = stage_named("codegen")
     source = read_source("plan", plan)
@@ -59,5 +64,11 @@ def codegen(
     if read.note:
         console.note(f"{source.place}: {read.note}")
     artifact = run_stage(stage, job, source, folder / stage.file)
+    emitted: dict[str, list[str]] = {}
+    if emit is not None:
+        assert job.device is not None
+        files = write_form(emit, read.plan.name, job.device, folder)
+        console.note(f"{emit}: {', '.join(files)} in {folder / emit}")
+        emitted = {"emitted": [str(folder / emit / file) for file in files]}
     if json:
-        console.json({"artifact": str(folder / stage.file), "inputs": dict(artifact.inputs)})
+        console.json({"artifact": str(folder / stage.file), "inputs": dict(artifact.inputs), **emitted})

@@ -1,5 +1,6 @@
 """`tilec compile`: the four stages in sequence; fresh ones are skipped."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,7 @@ from tilec.cli.options import (
     ShapesFrom,
     Strict,
     Threads,
+    Workers,
     flags,
     job_on_device,
 )
@@ -45,6 +47,7 @@ def compile_(
     threads: Threads = None,
     profile: Profile = False,
     record: Record = None,
+    workers: Workers = None,
     budget: Budget = None,
     no_bounds: NoBounds = False,
     recipe: Recipe = None,
@@ -91,6 +94,7 @@ def compile_(
     job = job_on_device(console, recipe, given, folder, print_recipe)
     if job is None:
         return
+    job = replace(job, workers=workers)
     if output is None and job.device is not None:
         _refuse_other_device(folder, job.device.name)
     done = compile_model(job, model, folder, first, last)

@@ -93,6 +93,10 @@ NoBounds = Annotated[
 PrintBetweenPasses = Annotated[
     bool, typer.Option("--print-between-passes", help="Say on stderr what every pass alters; runs though it is fresh.")
 ]
+Workers = Annotated[
+    str | None,
+    typer.Option("--workers", metavar="N|dask://HOST:PORT", help="Processes here, or a Dask cluster (tilec[cluster])."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 PrintRecipe = Annotated[
     bool, typer.Option("--print-recipe", help="Print the recipe in effect, with the origin of each value, and stop.")

@@ -7,7 +7,7 @@ import typer
 
 from tilec.cli.completion import devices, recipes
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson
+from tilec.cli.options import AsJson, Workers
 from tilec.cli.shape_flags import parse_shapes
 from tilec.cli.tables import Format, table
 from tilec.errors import ConfigError, TilecError, UsageError
@@ -65,6 +65,7 @@ def report(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE.png|svg", help="Draw a design study (needs matplotlib).")
     ] = None,
+    workers: Workers = None,
     json: AsJson = False,
 ) -> None:
     """Plan every combination of models, sizes, devices and ways to fuse, and compare the plans; nothing runs.
@@ -77,6 +78,7 @@ def report(
     tilec report bert-base resnet-50 --device a100 --device ipu-mk2 --shape batch=1,batch=16
     tilec report --recipe sensitivity --format csv > rows.csv
     tilec report --recipe studies/gpt3-area --plot area.svg
+    tilec report --recipe sensitivity --workers dask://10.0.0.1:8786
 
     A row tells groups, different fused patterns and those with two or more reductions, nodes of the largest group,
     launches, bytes between groups, traffic of the lowest level, also in whole transactions, predicted time, and
@@ -90,12 +92,13 @@ def report(
     if output is not None:
         from tilec.cli.report_page import write_page
 
-        others = {"--recipe": recipe, "--fusion": fusion, "--bounds": bounds, "--plot": plot}
+        others = {"--recipe": recipe, "--workers": workers, "--fusion": fusion, "--bounds": bounds, "--plot": plot}
         others |= {"--json": json, "--format": form is not Format.TABLE}
         left = [name for name, given in others.items() if given]
         write_page(console, models or [], output, device or [], left, parse_shapes(shape or ()))
         return
     from tilec.pipeline.sweep import sweep
+    from tilec.pipeline.workers import workers_of
     from tilec.report.sweep import pattern_lines, sweep_cells, sweep_csv, sweep_to_json
     from tilec.spec.located import validate
     from tilec.spec.sweep import SweepRecipe
@@ -107,13 +110,13 @@ def report(
     if "workloads" in located.data:
         from tilec.cli.study import study
 
-        study(console, located, given, folders, Format.JSON if json else form, plot)
+        study(console, located, given, folders, Format.JSON if json else form, plot, workers)
         return
     if plot is not None:
         raise UsageError("only a design study is drawn", "--plot", "Give --recipe one with workloads, studies/...")
     chosen = validate(SweepRecipe, located)
-    with console.stage("report") as advance:
-        rows = sweep(chosen, located, advance, folders)
+    with workers_of(workers) as work, console.stage("report") as advance:
+        rows = sweep(chosen, located, advance, folders, work)
     if json or form is Format.JSON:
         console.json(sweep_to_json(rows))
     else:

@@ -1,5 +1,6 @@
 """`tilec schedule`: the second stage, from a graph and a device to a plan."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from tilec.cli.options import (
     Recipe,
     Record,
     Shapes,
+    Workers,
     flags,
     job_on_device,
     target_of,
@@ -37,6 +39,7 @@ def schedule(
     shape: Shapes = None,
     profile: Profile = False,
     record: Record = None,
+    workers: Workers = None,
     budget: Budget = None,
     no_bounds: NoBounds = False,
     recipe: Recipe = None,
@@ -51,6 +54,7 @@ def schedule(
     tilec schedule g.json --device a100 -o p.json
     tilec schedule g.json --device device.yaml --shape batch=1,seq=128 -o p.json
     tilec schedule g.json --profile --record r.json -o p.json   # measures what the record lacks
+    tilec schedule g.json --profile --workers 4                 # built by four processes, timed here
     tilec schedule g.json --record r.json -o p.json             # measures nothing
     tilec schedule g.json --device a100 --print-between-passes
     """
@@ -72,6 +76,7 @@ def schedule(
     job = job_on_device(console, recipe, given, target.parent if target else folder, print_recipe)
     if job is None:
         return
+    job = replace(job, workers=workers)
     artifact = run_stage(stage, job, bind_sizes(job, read_source("graph", graph)), target)
     console.note(placement_line(artifact.body))
     plan = plan_from_json(artifact.body)

@@ -13,13 +13,20 @@ if TYPE_CHECKING:
 
 
 def study(
-    console: Console, located: "Located", given: Set[str], folders: Mapping[str, Path], form: Format, plot: Path | None
+    console: Console,
+    located: "Located",
+    given: Set[str],
+    folders: Mapping[str, Path],
+    form: Format,
+    plot: Path | None,
+    workers: str | None,
 ) -> None:
     """Run the study of a recipe of kind sweep with workloads, whose keys `given` flags replace.
 
     Raises UsageError for flags that do not apply to workloads, and the errors of the study.
     """
     from tilec.pipeline import study as studies
+    from tilec.pipeline.workers import workers_of
     from tilec.report.studies.forms import NAMES, study_cells, study_csv, study_to_json
     from tilec.spec.located import validate
     from tilec.spec.study import StudyRecipe
@@ -32,8 +39,8 @@ def study(
 
         require_drawable(plot)
     recipe = validate(StudyRecipe, located)
-    with console.stage("report") as advance:
-        result = studies.study(recipe, located, advance, folders)
+    with workers_of(workers) as work, console.stage("report") as advance:
+        result = studies.study(recipe, located, advance, folders, work)
     if form is Format.JSON:
         console.json(study_to_json(recipe.convention, result.mapspaces, result.rows))
     elif form is Format.CSV:

@@ -190,7 +190,8 @@ def per_group_line(report: Mapping[str, Any], run: Mapping[str, Any]) -> str:
 
 
 def verify_details(report: Mapping[str, Any], run: Mapping[str, Any]) -> list[str]:
-    """One line per draw and output: error and tolerance; groups below the best known traffic (-v)."""
+    """One line per draw and output: error and tolerance; groups below the best known traffic; what was counted of GPU
+    kernels (-v)."""
     allowed = report.get("outputs", {})
     below = [
         f"  {each['group']} moves {each['moved']} bytes at {each['level']}, less than the known {each['bound']}"
@@ -200,6 +201,7 @@ def verify_details(report: Mapping[str, Any], run: Mapping[str, Any]) -> list[st
     return (
         below
         + _sampled_details(report)
+        + [f"  {name}: {_counted(each)}" for name, each in report.get("kernels", {}).items()]
         + [
             f"  {name}, {_inputs(draw)}: off by {float(error):.1e}"
             + (f", {allowed[name]['tolerance']:.1e} is allowed" if name in allowed else "")
@@ -207,6 +209,20 @@ def verify_details(report: Mapping[str, Any], run: Mapping[str, Any]) -> list[st
             for name, error in draw["errors"].items()
         ]
     )
+
+
+def _counted(kernel: Mapping[str, Any]) -> str:
+    """`128 sectors read (64 planned, 60 at least), 16 written (16 at least), 40 wavefronts (40 at least)`."""
+    parts = []
+    for access, text in (("read", "sectors read"), ("write", "written")):
+        each = kernel["sectors"][access]
+        planned = f"{each['planned']} planned, " if "planned" in each else ""
+        parts.append(f"{each['counted']} {text} ({planned}{each['ideal']} at least)")
+    if "wavefronts" in kernel:
+        parts.append(f"{kernel['wavefronts']['counted']} wavefronts ({kernel['wavefronts']['ideal']} at least)")
+    if "needless_barriers" in kernel:
+        parts.append(f"needless barriers in lines {', '.join(map(str, kernel['needless_barriers']))}")
+    return ", ".join(parts)
 
 
 def _sampled_details(report: Mapping[str, Any]) -> list[str]:

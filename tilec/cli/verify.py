@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -40,6 +40,10 @@ def verify(
             "--least-share", metavar="SHARE", min=0, max=1, help="Refuse to pass fewer of the groups than this."
         ),
     ] = None,
+    on: Annotated[
+        Literal["host", "emulator", "machine"] | None,
+        typer.Option("--on", help="What runs the code: this machine, the emulator of GPU kernels or the tile machine."),
+    ] = None,
     reduce: Annotated[
         bool, typer.Option("--reduce", help="Make the smallest model and inputs that fail as this one does.")
     ] = False,
@@ -58,6 +62,7 @@ def verify(
     tilec verify build/ --per-group --junit verify.xml
     tilec verify build/ --inputs sample.npz
     tilec verify build/ --shape seq=17 --shape batch=2,seq=384
+    tilec verify build/ --on emulator         # GPU kernels on the CPU: races, barriers, sectors
     tilec verify build/ --least-share 0.5     # on the tile machine the budget may not reach all groups
     tilec verify --reduce build/ -o repro/    # prints the command line that shows the failure
 
@@ -74,6 +79,8 @@ def verify(
         raise UsageError("--inputs have sizes, and so has --shape", hint="Give one of them.")
     if least_share is not None:
         given["verify.least_share"] = ("--least-share", least_share)
+    if on is not None:
+        given["verify.on"] = ("--on", on)
     if output is not None and not reduce:
         raise UsageError("-o says where --reduce writes", hint="Add --reduce, or leave -o out.")
     source = read_source("kernels", build)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from pathlib import Path
 
+    from tilec.abi.manifest import Manifest
     from tilec.codegen.kernels import Kernels
     from tilec.ir.plan import Group, Plan, Variant
     from tilec.ir.program import Program
@@ -80,6 +81,14 @@ class Decide(Protocol):
         """The variant of groups that share a kernel, in the names of the first of them, whose tile program is given."""
 
 
+class Emit(Protocol):
+    """Writes a compiled model in another form."""
+
+    def __call__(self, name: str, manifest: Manifest, source: Path, folder: Path) -> tuple[str, ...]:
+        """Write model `name`, whose `manifest` and files lie in `source`, to `folder`; returns the names of the files.
+        Raises TilecError."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backend:
     """A code generator and how its code runs.
@@ -92,6 +101,8 @@ class Backend:
     (`tilec.scheduler.schedule` is called with them); it needs no compiler. `can_build` tells what is missing to compile
     for a device, `can_run` why a machine cannot run the device's code, and `can_time` why times measured on a machine
     that runs it are not the device's; None where nothing is in the way.
+
+    `forms` are what `tilec codegen --emit` writes, by name.
     """
 
     kind: str
@@ -102,6 +113,7 @@ class Backend:
     can_time: Callable[[DeviceSpec, Host], str | None]
     passes: Callable[[], Sequence[KernelPass]] = tuple
     decide: Decide | None = None
+    forms: Callable[[], Mapping[str, Emit]] = dict
 
 
 def register(backend: Backend) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 
+from tilec.ir.dots import DOTS, WORD
 from tilec.ir.expr import NEUTRAL
 from tilec.ir.scalars import BITCASTS, FUNCTIONS
 from tilec.ir.types import TTYPES
@@ -15,7 +16,7 @@ LETTERS = ("i", "j", "k", "l", "m", "n", "o", "p", "q", "i9", "i10", "i11", "i12
 REDUCED = ("r", "s", "t", "u", "v", "w", "x", "y", "z")
 """Iterators of reductions."""
 
-_RESERVED = frozenset({"inf", "nan", "where", *NEUTRAL, *FUNCTIONS, *BITCASTS, *TTYPES})
+_RESERVED = frozenset({"inf", "nan", "where", *NEUTRAL, *FUNCTIONS, *BITCASTS, *TTYPES, WORD, *DOTS})
 
 
 def identifier(name: str, fallback: str) -> str:

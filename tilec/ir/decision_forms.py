@@ -10,9 +10,9 @@ from dataclasses import MISSING, Field, dataclass, fields, replace
 from functools import cache
 from typing import Any, Literal, cast
 
-NameKind = Literal["level", "node", "tensor", "half", "spatial", "reduce", "iterator"]
-"""Things that are called by name: a memory level; a node of the group; a tensor of the plan; a half precision tensor
-that stays inside the group; a spatial iterator, a reduce iterator, any iterator of a node."""
+NameKind = Literal["level", "node", "tensor", "spatial", "reduce", "iterator"]
+"""Things that are called by name: a memory level; a node of the group; a tensor of the plan; a spatial iterator, a
+reduce iterator, any iterator of a node."""
 
 ITERATORS = frozenset({"spatial", "reduce", "iterator"})
 """Kinds of names that belong to a node."""
@@ -106,7 +106,7 @@ class Decision:
     default: Any = None
 
 
-LEVEL, NODE, TENSOR, HALF = Name("level"), Name("node"), Name("tensor"), Name("half")
+LEVEL, NODE, TENSOR = Name("level"), Name("node"), Name("tensor")
 SPATIAL, REDUCE, ITERATOR = Name("spatial"), Name("reduce"), Name("iterator")
 PLAIN, COUNT = Plain(), Plain(least=1)
 

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from tilec.ir.contract import contract
+from tilec.ir.dots import DOTS, Dot
 from tilec.ir.expr import NEUTRAL, Access, Binary, Call, Const, Expr, Reduce, TensorExpr, Var, variables, walk
-from tilec.ir.numpy_scalars import EXACT, Array, Value, apply, cast, select, ttype_of, typed, widen
+from tilec.ir.numpy_scalars import EXACT, Array, Value, apply, cast, elements, select, ttype_of, typed, widen
 from tilec.ir.scalars import BITCASTS, is_weak, type_of
 from tilec.ir.types import TTYPES, is_float, numpy_dtype
 
@@ -237,7 +238,7 @@ def factors(expr: Expr) -> tuple[Expr, ...]:
 def _supports(expr: TensorExpr) -> tuple[frozenset[str], ...]:
     """Iterators of every intermediate array that evaluation allocates; only the maximal sets."""
     iterators = frozenset(expr.iterators)
-    roots = factors(expr.value) if expr.reducer == "sum" else (expr.value,)
+    roots = _factors(expr)
     supports = {
         variables(part) & iterators
         for root in roots
@@ -263,10 +264,32 @@ def _split(expr: TensorExpr, box: Mapping[str, tuple[int, int]]) -> str | None:
     return next(i for i in expr.iterators if i in largest and extents[i] > 1)
 
 
+def _factors(expr: TensorExpr) -> tuple[Expr, ...]:
+    """What a sum adds products of: the factors of its body, or the words of a dot function; else the body."""
+    value = expr.value
+    if expr.reducer != "sum":
+        return (value,)
+    return value.args if isinstance(value, Call) and value.fn in DOTS else factors(value)
+
+
+def _dots(function: Dot, words: Sequence[Expr], points: Points, dtype: np.dtype[Any], spatial: int) -> Array:
+    """The sum of dot products over one piece. Integers are summed as f64, exactly: a piece has too few for more than 53
+    bits."""
+    wide = np.dtype(np.float64) if dtype.kind == "i" else dtype
+    values = []
+    for part, ttype in zip(words, function.inputs, strict=True):
+        word = np.asarray(scalar_value(part, points))
+        values.append(elements(word.reshape(word.shape or [1] * len(points.box)), ttype).astype(wide))
+    total = contract(values, (*points.shape, function.count), spatial)
+    return total.astype(np.int64).astype(dtype) if dtype.kind == "i" else total
+
+
 def _reduce(expr: TensorExpr, reducer: str, points: Points, dtype: np.dtype[Any]) -> Array:
     """The reduction over one piece, an array over the spatial axes."""
     axes = tuple(range(len(expr.spatial), len(points.box)))
-    parts = factors(expr.value) if reducer == "sum" else (expr.value,)
+    parts = _factors(expr)
+    if reducer == "sum" and isinstance(expr.value, Call) and expr.value.fn in DOTS:
+        return _dots(DOTS[expr.value.fn], parts, points, dtype, len(expr.spatial))
     values = [np.asarray(widen(typed(scalar_value(part, points), dtype))) for part in parts]
     values = [v.reshape([1] * len(points.box)) if v.ndim == 0 else v for v in values]
     if len(values) > 1:

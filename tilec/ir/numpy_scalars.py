@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilec.ir.dots import DOTS, WORD, WORD_TTYPE, Dot
 from tilec.ir.scalars import BITCASTS
 from tilec.ir.types import TTYPES, has_numpy_dtype, numpy_dtype
 
@@ -151,14 +152,37 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
 EXACT = frozenset(
     {"+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!=", "and", "or", "where"}
     | {"sqrt", "floor", "ceil", "round", "neg", "not", "abs", "sign", "isnan", "isinf", "fmod", "truncdiv"}
-    | {"bitand", "bitor", "bitxor", "shl", "shr", "bitnot", *BITCASTS}
+    | {"bitand", "bitor", "bitxor", "shl", "shr", "bitnot", *BITCASTS, WORD}
+    | {name for name, dot in DOTS.items() if TTYPES[dot.accumulator].kind == "int"}
 )
 """Operations with the same result on every machine: exact or correctly rounded for every type."""
+
+
+def join(args: list[Array]) -> Array:
+    """Words of elements of one type, the first lowest."""
+    stacked = np.stack(np.broadcast_arrays(*args), axis=-1)
+    return stacked.view(np.uint8).view(numpy_dtype(WORD_TTYPE))[..., 0]
+
+
+def elements(words: Array, ttype: str) -> Array:
+    """The elements of words along a further, last axis."""
+    return np.ascontiguousarray(words)[..., None].view(np.uint8).view(numpy_dtype(ttype))
+
+
+def dot(function: Dot, words: list[Array]) -> Array:
+    """Sums of the products of the elements of two words."""
+    kind = numpy_dtype(function.accumulator)
+    x, w = (elements(each, ttype).astype(kind) for each, ttype in zip(words, function.inputs, strict=True))
+    return np.asarray((x * w).sum(-1, dtype=kind))
 
 
 def apply(fn: str, args: list[Value]) -> Value:
     """A function or operator of the language; of literals alone the result is a literal. Raises KeyError for an unknown
     function."""
+    if fn == WORD:
+        return join([np.asarray(a) for a in args])
+    if fn in DOTS:
+        return dot(DOTS[fn], [np.asarray(a) for a in args])
     widened = [widen(a) for a in _met(args)]
     function: Callable[..., Any] = _UNARY[fn] if len(args) == 1 else _BINARY[fn]
     literals = all(is_literal(a) for a in widened)

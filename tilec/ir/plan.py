@@ -12,7 +12,6 @@ from typing import Literal
 
 from tilec.ir.decision_forms import (
     COUNT,
-    HALF,
     ITERATOR,
     LEVEL,
     NODE,
@@ -143,7 +142,9 @@ class Variant:
     layouts      level -> tensor -> order of its dimensions in storage there, outermost first (absent: row-major);
                  a load into another layout is a transforming copy
     shared       reductions that run in one reduce loop though one reads another's result, by node
-    wide         half precision tensors that stay inside the group and are stored as f32, the type of their computation
+    held         level -> tensor -> type in which the tensor is stored from that level upward (absent: its own): f32, in
+                 which half precision is computed, for operands that a load at the level converts, and for what stays
+                 inside the group, which is rounded nowhere then
     vectors      node -> iterator that vectors run along ("": scalar code); a variant without any leaves this and the
                  four decisions that follow to the rules of the back end, as does a node that is absent
     unroll       node -> iterator -> points that one body of its innermost loops covers (absent: 1, or one vector along
@@ -193,7 +194,9 @@ class Variant:
     shared: Mapping[str, Shared] = field(
         default_factory=dict, metadata=decides("shared", "shared loop", Table(NODE, Record(Shared)), "shared loop")
     )
-    wide: tuple[str, ...] = field(default=(), metadata=decides("wide", "type in a buffer", Members(HALF, "f32")))
+    held: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict, metadata=decides("held", "type in a buffer", _tables(TENSOR, PLAIN), "buffer")
+    )
     vectors: Mapping[str, str] = field(
         default_factory=dict, metadata=decides("vector", "vector", Table(NODE, Name("iterator", optional=True)))
     )

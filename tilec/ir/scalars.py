@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from tilec.ir.dots import DOTS, WORD, WORD_TTYPE
 from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Reduce, Var
 from tilec.ir.text import text_of
 from tilec.ir.types import HALVES, TTYPES
@@ -138,9 +139,23 @@ def type_of(expr: Expr, tensors: Mapping[str, str]) -> str:
             if is_weak(kind) or kind == "bool" or TTYPES[kind].bits != TTYPES[BITCASTS[fn]].bits:
                 raise TypeError(f"{kind} has other bits than {BITCASTS[fn]} in {text_of(expr)}")
             return BITCASTS[fn]
+        case Call(fn, args) if fn == WORD:
+            return _word(expr, args, tensors)
+        case Call(fn, args) if fn in DOTS:
+            if [type_of(arg, tensors) for arg in args] != [WORD_TTYPE, WORD_TTYPE]:
+                raise TypeError(f"{fn} takes two words, of type {WORD_TTYPE}: {text_of(expr)}")
+            return DOTS[fn].accumulator
         case Call(fn, args):
             return _call(expr, fn, args, tensors)
     raise AssertionError(expr)
+
+
+def _word(expr: Expr, args: tuple[Expr, ...], tensors: Mapping[str, str]) -> str:
+    kinds = {type_of(arg, tensors) for arg in args}
+    bits = sum(0 if is_weak(kind) else TTYPES[kind].bits for kind in kinds) * len(args)
+    if len(kinds) != 1 or bits != TTYPES[WORD_TTYPE].bits:
+        raise TypeError(f"elements of one type that fill {WORD_TTYPE} are expected in {text_of(expr)}")
+    return WORD_TTYPE
 
 
 def _call(expr: Expr, fn: str, args: tuple[Expr, ...], tensors: Mapping[str, str]) -> str:

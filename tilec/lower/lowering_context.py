@@ -87,6 +87,13 @@ class LoweringContext:
         levels = self.variant.loads.get(tensor)
         return levels is None or self.levels[level].name in levels
 
+    def ttype(self, tensor: str, level: int) -> str:
+        """The type in which a tensor is stored at a level: that of the highest level up to it that the plan names."""
+        ttype = self.tensors[tensor].ttype
+        for each in self.levels[: level + 1]:
+            ttype = self.variant.held.get(each.name, {}).get(tensor, ttype)
+        return ttype
+
     def consumers(self, tensor: str, part: Sequence[str]) -> list[str]:
         """Nodes of a part that read a tensor, in the order of the part."""
         names = [name for name in self.readers.get(tensor, ()) if name in part]
@@ -95,9 +102,10 @@ class LoweringContext:
 
 def lowering_context(group: Group, variant: Variant, plan: Plan) -> LoweringContext:
     """The lowering context of a group, one of its variants and the plan."""
-    ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if variant.wide else {}
-    nodes = {node.name: promote_halves(node.expr, variant.wide, ttypes) for node in group.nodes}
-    promoted = {name: replace(plan.tensors[name], ttype=PROMOTED_TTYPE) for name in variant.wide}
+    held = {tensor for tensors in variant.held.values() for tensor in tensors}
+    ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if held else {}
+    nodes = {node.name: promote_halves(node.expr, held, ttypes) for node in group.nodes}
+    promoted = {name: replace(plan.tensors[name], ttype=PROMOTED_TTYPE) for name in nodes if name in held}
     read = {name: operands(expr) for name, expr in nodes.items()}
     readers: dict[str, list[str]] = {}
     for name, tensors_read in read.items():

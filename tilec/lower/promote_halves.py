@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from tilec.ir.dots import WORD
 from tilec.ir.expr import Access, Binary, Call, Expr, Reduce, TensorExpr, accesses, operands, rebuild
 from tilec.ir.scalars import BITCASTS, type_of
 from tilec.ir.types import HALVES, TTYPES
@@ -39,6 +40,9 @@ def _widened(expr: Expr, wide: Collection[str], ttypes: Mapping[str, str]) -> Ex
     match expr, new:
         case Access(tensor, _), _:
             return Call(PROMOTED_TTYPE, (new,)) if half and tensor not in wide else new
+        case Call(fn, parts), Call(_, inners) if fn == WORD:
+            kinds = (type_of(part, ttypes) for part in parts)
+            return Call(WORD, tuple(Call(kind, (inner,)) for kind, inner in zip(kinds, inners, strict=True)))
         case Call(fn, (part,)), Call(_, (inner,)) if fn in TTYPES or fn in BITCASTS:
             kind = type_of(part, ttypes)
             if kind in HALVES and fn == PROMOTED_TTYPE:

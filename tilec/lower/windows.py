@@ -33,7 +33,7 @@ def buffer(s: LoweringContext, tensor: str, level: int, window: Window) -> Buffe
         lo=tuple(lo for lo, _ in window),
         hi=tuple(hi for _, hi in window),
         shape=tuple(s.sizes.size(Call("maximum", (width, Const(0)))) for width in widths),
-        ttype=s.tensors[tensor].ttype,
+        ttype=s.ttype(tensor, level),
         layout=s.variant.layouts.get(name, {}).get(tensor, ()),
         copies=s.variant.copies.get(name, {}).get(tensor, 1),
     )

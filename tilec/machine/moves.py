@@ -26,8 +26,8 @@ def fill(target: BufferView, value: Scalar) -> None:
 
 
 def load(above: BufferView, below: BufferView, whole: Array, outside: Scalar | None, meter: Meter) -> None:
-    """Copy the intersection of two windows and the tensor (extents `whole`); `outside` fills elements where the window
-    leaves the tensor."""
+    """Copy the intersection of two windows and the tensor (extents `whole`), converted to the target's type; `outside`
+    fills elements where the window leaves the tensor.  Bytes count in the type of the level below."""
     (target, rows), (source, there) = above, below
     begin, end = target.lo[rows], target.hi[rows]
     if outside is not None:
@@ -41,7 +41,7 @@ def load(above: BufferView, below: BufferView, whole: Array, outside: Scalar | N
         put(target.array, rows[some], to, cast(value, numpy_dtype(target.buffer.ttype)))
         known = np.True_ if source.is_complete() else take(source.written, there[some], from_, widths)
         put(target.written, rows[some], to, np.broadcast_to(known, value.shape))
-        meter.reads(target.buffer.level, len(some) * bytes_of(target.buffer.ttype, prod(widths)))
+        meter.reads(target.buffer.level, len(some) * bytes_of(source.buffer.ttype, prod(widths)))
 
 
 def _fill_outside(target: BufferInstances, rows: Array, whole: Array, value: Scalar) -> None:
@@ -82,7 +82,7 @@ def store(below: BufferView, above: BufferView, owned: Ends | None, whole: Array
         else:
             raise MachineError(f"combines with elements of {target.buffer.name} that were never written")
         put(target.written, there[some], to, np.broadcast_to(np.True_, value.shape))
-        meter.writes(source.buffer.level, len(some) * bytes_of(source.buffer.ttype, prod(widths)))
+        meter.writes(source.buffer.level, len(some) * bytes_of(target.buffer.ttype, prod(widths)))
 
 
 def _combine(target: BufferInstances, rows: Array, begin: Array, value: Array, combine: str) -> None:

@@ -81,7 +81,8 @@ class Job:
 
     `device` is None where no stage asks for it. `shapes` binds symbols, `ranges` limits others; those in `asked` (named
     by a flag) must exist. `model` tells where the model file is when it is not beside the artifacts; `cache` keeps
-    object files; `device_text` is the file of a device that does not come with tilec, to be written beside the plan.
+    object files; `device_text` is the file of a device that does not come with tilec, to be written beside the plan;
+    `workers` build candidates that are measured (`tilec.pipeline.workers`).
     """
 
     recipe: "CompileRecipe"
@@ -93,6 +94,7 @@ class Job:
     model: Path | None = None
     cache: Path | None = None
     device_text: str | None = None
+    workers: str | None = None
 
 
 @dataclass(frozen=True)

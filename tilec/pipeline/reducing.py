@@ -1,7 +1,5 @@
 """Reducing a compiled model that is wrong, with the stages bound to it; what is left becomes a folder to compile."""
 
-import io
-import json
 import tempfile
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -9,22 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilec.artifact import atomic_open
 from tilec.errors import ArtifactError
 from tilec.pipeline.host_match import host_mismatch
 from tilec.pipeline.job import Advance, Job, StageInput, read_source, unseen
+from tilec.pipeline.part_folder import command_of, write_part_folder
 from tilec.pipeline.stages import compile_model
 from tilec.pipeline.steps.verify import model_file
 
 if TYPE_CHECKING:
     from tilec.ir.plan import Plan
-    from tilec.spec.recipe import CompileRecipe
     from tilec.verify.reduce import Reduced, Say
-
-MODEL, INPUTS, RECIPE, DEVICE = "model.onnx", "inputs.npz", "recipe.yaml", "device.yaml"
-"""The files of a reduced model."""
-
-_RECORD = "tuning.json"
 
 
 class _Silent:
@@ -78,13 +70,10 @@ def reduce_model(job: Job, source: StageInput, device_text: str, output: Path, s
             Path(scratch),
         )
         reduced = reduce(case, job.recipe.verify, say)
-        _write(reduced, job.recipe, device_text, output)
+        shown = reduced.failure.text.splitlines()[0]
+        about = (f"{len(reduced.part.proto.graph.node)} of {reduced.nodes} nodes: {shown}", command_of(output))
+        write_part_folder(reduced.part, about, job.recipe, device_text, output)
     return Reproduction(command_of(output), reduced)
-
-
-def command_of(folder: Path) -> str:
-    """The command line that compiles a reduced model and shows that it is wrong."""
-    return f"tilec compile {folder / MODEL} --recipe {folder / RECIPE} -o {folder / 'build'}"
 
 
 def _built(job: Job, model: Path, folder: Path) -> "tuple[Plan, Mapping[str, Any]]":
@@ -95,39 +84,3 @@ def _built(job: Job, model: Path, folder: Path) -> "tuple[Plan, Mapping[str, Any
     quick = replace(job, recipe=job.recipe.model_copy(update={"schedule": schedule}), listener=_Silent(), model=None)
     done = compile_model(replace(quick, shapes={}, asked=frozenset()), model, folder, last="codegen")
     return plan_from_json(done["schedule"].body), done["codegen"].body
-
-
-def _write(reduced: "Reduced", recipe: "CompileRecipe", device_text: str, output: Path) -> None:
-    """Model, inputs, recipe and device; each is written aside and renamed."""
-    import numpy as np
-
-    from tilec.verify.submodels import write_part
-
-    with tempfile.TemporaryDirectory(prefix="tilec-") as temporary:
-        write_part(reduced.part, Path(temporary) / MODEL)
-        made = {path.name: path.read_bytes() for path in Path(temporary).iterdir()}
-    memory = io.BytesIO()
-    arrays: dict[str, Any] = {n: a.astype(str) if a.dtype.hasobject else a for n, a in reduced.part.feeds.items()}
-    np.savez_compressed(memory, **arrays)
-    made |= {INPUTS: memory.getvalue(), DEVICE: device_text.encode()}
-    if recipe.schedule.record is not None and Path(recipe.schedule.record).is_file():
-        made[_RECORD] = Path(recipe.schedule.record).read_bytes()
-    made[RECIPE] = _recipe_text(reduced, recipe, command_of(output), _RECORD in made).encode()
-    for name, data in made.items():
-        with atomic_open(output / name) as file:
-            file.write(data)
-
-
-def _recipe_text(reduced: "Reduced", recipe: "CompileRecipe", command: str, recorded: bool) -> str:
-    """The recipe that compiles the reduced model as the whole was compiled, and verifies it with its inputs."""
-    given = recipe.model_dump(mode="json", exclude_defaults=True, exclude={"shapes", "device"})
-    given.get("schedule", {}).pop("profile", None)
-    given.get("schedule", {}).pop("record", None)
-    schedule = {**given.pop("schedule", {}), "bounds": False, **({"record": _RECORD} if recorded else {})}
-    verify = {**given.pop("verify", {}), "inputs": INPUTS}
-    keys = {"device": DEVICE, **given, "schedule": schedule, "verify": verify}
-    keys.pop("kind", None)
-    lines = [f"{key}: {json.dumps(value)}" for key, value in keys.items()]
-    shown = reduced.failure.text.splitlines()[0]
-    head = [f"# {len(reduced.part.proto.graph.node)} of {reduced.nodes} nodes: {shown}", f"# {command}"]
-    return "\n".join([*head, "kind: compile", *lines]) + "\n"

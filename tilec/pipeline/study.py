@@ -15,6 +15,7 @@ from tilec.errors import ConfigError, UsageError
 from tilec.pipeline.bounds import read_graph, workload, workload_subject
 from tilec.pipeline.job import Advance
 from tilec.pipeline.sweep import Silent
+from tilec.pipeline.workers import Workers, in_turn
 from tilec.report.bounds.forms import meanings
 
 if TYPE_CHECKING:
@@ -34,8 +35,25 @@ class Study:
     mapspaces: Mapping[str, str]
 
 
-def study(recipe: StudyRecipe, located: Located, advance: Advance, folders: Mapping[str, Path]) -> Study:
-    """Rows by workload, mapspace and machine, in this order.
+@dataclass(frozen=True)
+class _Task:
+    """A workload to bound, and the place that names it."""
+
+    workload: Studied
+    place: str | None
+    recipe: StudyRecipe
+    devices: tuple[DeviceSpec, ...]
+    folder: Path
+
+
+def study(
+    recipe: StudyRecipe,
+    located: Located,
+    advance: Advance,
+    folders: Mapping[str, Path],
+    workers: Workers = in_turn,
+) -> Study:
+    """Rows by workload, mapspace and machine, in this order; `workers` bound the workloads, each by itself.
 
     `located` tells the places of what `recipe` holds, `folders` from where its `workloads` and `devices` are named.
     Raises ConfigError with its place for a workload or device that there is not, and what bounding a workload raises.
@@ -44,16 +62,25 @@ def study(recipe: StudyRecipe, located: Located, advance: Advance, folders: Mapp
     for position, name in enumerate(recipe.devices):
         with _placed(located.place(("devices", position))):
             devices.append(_device(name, folders["devices"]))
-    rows: list[Row] = []
-    told: dict[str, str] = {}
-    advance(0, len(recipe.workloads))
-    for position, each in enumerate(recipe.workloads):
-        with _placed(located.place(("workloads", position))):
-            subject = _subject(each, recipe, devices, folders["workloads"])
-        rows += _rows(recipe, devices, subject)
-        told |= {name: meaning for name, meaning in meanings([subject]).items() if name in {r.mapspace for r in rows}}
-        advance(position + 1, len(recipe.workloads))
-    return Study(tuple(rows), told)
+    tasks = [
+        _Task(each, located.place(("workloads", position)), recipe, tuple(devices), folders["workloads"].absolute())
+        for position, each in enumerate(recipe.workloads)
+    ]
+    advance(0, len(tasks))
+    parts = workers(_bounded, tasks, advance)
+    return Study(
+        tuple(row for part in parts for row in part.rows),
+        {name: meaning for part in parts for name, meaning in part.mapspaces.items()},
+    )
+
+
+def _bounded(task: _Task) -> Study:
+    """The study of one workload."""
+    with _placed(task.place):
+        subject = _subject(task.workload, task.recipe, task.devices, task.folder)
+    rows = tuple(_rows(task.recipe, task.devices, subject))
+    named = {row.mapspace for row in rows}
+    return Study(rows, {name: meaning for name, meaning in meanings([subject]).items() if name in named})
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +17,7 @@ from tilec.analysis.statistics import statistics
 from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
 from tilec.pipeline.job import Advance, Job, StageInput, unseen
 from tilec.pipeline.steps.import_model import import_graph
+from tilec.pipeline.workers import Workers, in_turn
 from tilec.report.sweep import Row
 
 if TYPE_CHECKING:
@@ -51,27 +53,53 @@ class Silent:
         """Something is said."""
 
 
-def sweep(recipe: SweepRecipe, located: Located, advance: Advance, folders: Mapping[str, Path]) -> list[Row]:
+@dataclass(frozen=True)
+class _Task:
+    """A row to plan."""
+
+    head: Row
+    model: _Model
+    device: DeviceSpec
+    recipe: SweepRecipe
+
+
+def sweep(
+    recipe: SweepRecipe,
+    located: Located,
+    advance: Advance,
+    folders: Mapping[str, Path],
+    workers: Workers = in_turn,
+) -> list[Row]:
     """One row for each model, its sizes, each device and way to fuse, in this order.
 
-    `located` tells the places of what `recipe` holds, `folders` from where its `models` and `devices` are named.  A
-    combination that cannot be planned is a row with an error.  Raises ConfigError with its place for a model, device
-    or size that there is not.
+    `located` tells the places of what `recipe` holds, `folders` from where its `models` and `devices` are named. A
+    combination that cannot be planned is a row with an error; `workers` plan the combinations, each by itself. Raises
+    ConfigError with its place for a model, device or size that there is not.
     """
     places = [located.place(("devices", n)) for n in range(len(recipe.devices))]
     devices = [_device(*each, folders["devices"]) for each in zip(recipe.devices, places, strict=True)]
     models = _models(recipe, located, folders["models"])
-    total = sum(len(model.sizes) for model in models) * len(devices) * len(recipe.fusion)
-    rows: list[Row] = []
-    advance(0, total)
-    for model in models:
-        for sizes in model.sizes:
-            graph = _graph(model, sizes, recipe.fallback)
-            for device, fusion in product(devices, recipe.fusion):
-                head = Row(model.name, device.name, fusion, sizes)
-                rows.append(_planned(head, graph, device, recipe))
-                advance(len(rows), total)
-    return rows
+    tasks = [
+        _Task(Row(model.name, device.name, fusion, sizes), model, device, recipe)
+        for model in models
+        for sizes in model.sizes
+        for device, fusion in product(devices, recipe.fusion)
+    ]
+    advance(0, len(tasks))
+    return workers(_row, tasks, advance)
+
+
+def _row(task: _Task) -> Row:
+    """One row; the last graph is kept for the next one of the same model and sizes."""
+    graph = _kept_graph(task.model.name, task.model.path, tuple(task.head.sizes.items()), task.recipe.fallback)
+    return _planned(task.head, graph, task.device, task.recipe)
+
+
+@lru_cache(1)
+def _kept_graph(
+    name: str, path: Path | None, sizes: tuple[tuple[str, int], ...], fallback: Literal["allow", "refuse"]
+) -> Graph | TilecError:
+    return _graph(_Model(name, path, ()), dict(sizes), fallback)
 
 
 def _device(name: str, place: str | None, folder: Path) -> DeviceSpec:
@@ -98,7 +126,7 @@ def _models(recipe: SweepRecipe, located: Located, folder: Path) -> list[_Model]
     taken: set[str] = set()
     for n, each in enumerate(recipe.models):
         at: KeyPath = ("models", n)
-        path = None if each.model in zoo.names() else folder / each.model
+        path = None if each.model in zoo.names() else (folder / each.model).absolute()
         with _placed(located.place((*at, "model"))):
             names = zoo.sizes(each.model) if path is None else _symbols(path, each.model)
         for symbol in each.shapes.keys() - names:

@@ -1,15 +1,17 @@
 """Tuning of `schedule`: the record's file, where its times hold, and measuring on this machine (W20, W40)."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilec.artifact import digest_bytes, digest_file, digest_object
-from tilec.errors import ConfigError, UnsupportedError
+from tilec.errors import ConfigError, UnsupportedError, UsageError
+from tilec.pipeline.building import builds_on
 from tilec.pipeline.host_match import require_host
 from tilec.pipeline.job import Advance, Job
 from tilec.pipeline.record_file import existing, read_record, require_writable, update_record
+from tilec.pipeline.workers import workers_of
 
 if TYPE_CHECKING:
     from tilec.ir.graph import Graph
@@ -40,6 +42,8 @@ def tuner_of(job: Job, graph: "Graph", target: Path, advance: Advance) -> "Itera
     cannot be measured.
     """
     options = job.recipe.schedule
+    if job.workers is not None and not options.profile:
+        raise UsageError("workers build candidates that are measured", "--workers", "Add --profile, or leave it out.")
     if options.record is None and not options.profile:
         yield None
         return
@@ -69,7 +73,10 @@ def tuner_of(job: Job, graph: "Graph", target: Path, advance: Advance) -> "Itera
     require_host(job.device)
     from tilec.bench.measure import measuring
 
-    with measuring(job.device, job.recipe.codegen) as bench:
+    with ExitStack() as running:
+        workers = running.enter_context(workers_of(job.workers))
+        build = None if job.workers is None else builds_on(workers, job.device, job.recipe.codegen)
+        bench = running.enter_context(measuring(job.device, job.recipe.codegen, build=build))
 
         def measure(plans: "Sequence[Plan]") -> "list[float | None]":
             require_writable(place)

@@ -71,6 +71,15 @@ class SizedExecutor(Executor, Protocol):
         """Compute the numbers of a part from symbols and the numbers of earlier parts."""
 
 
+@runtime_checkable
+class DeviceExecutor(Executor, Protocol):
+    """An executor whose memory is that of a GPU."""
+
+    @property
+    def takes_device_arrays(self) -> bool:
+        """Whether inputs may be `tilec.runtime.device_array.DeviceArray`."""
+
+
 Loader = Callable[[Path, Manifest, int, bool, bool], Executor]
 """Opens a model: (folder, manifest, threads, pin workers to CPUs, compare the sha256 of weights).
 

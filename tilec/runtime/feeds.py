@@ -8,17 +8,22 @@ import numpy as np
 from tilec.abi.manifest import IndexSpec, OpaqueSpec, PortSpec, TensorSpec
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.types import numpy_dtype
+from tilec.runtime.device_array import DeviceArray, device_array
 from tilec.runtime.memory import aligned_array
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
 
-def gather_inputs(specs: Iterable[PortSpec], feeds: "Mapping[str, ArrayLike]") -> list[Any]:
+_COPY = "Copy it to host memory first."
+
+
+def gather_inputs(specs: Iterable[PortSpec], feeds: "Mapping[str, Any]", on_device: bool = False) -> list[Any]:
     """The feeds in the order of `specs`, as aligned C-contiguous arrays in native byte order; opaque ones as they are.
 
-    An array that has this form already is passed on as it is, another one is copied. Raises UsageError for a
-    missing or unknown name, another element type or another shape.
+    An array that has this form already is passed on as it is, another one is copied. Arrays that lie on a GPU stay
+    there where the code that reads them runs `on_device`. Raises UsageError for a missing or unknown name, another
+    element type or another shape, and for an array of a GPU that code cannot read.
     """
     arrays: list[Any] = []
     for spec in specs:
@@ -27,7 +32,15 @@ def gather_inputs(specs: Iterable[PortSpec], feeds: "Mapping[str, ArrayLike]") -
         if isinstance(spec, OpaqueSpec):
             arrays.append(feeds[spec.name])
             continue
-        array = np.asarray(feeds[spec.name])
+        given = feeds[spec.name]
+        remote = None if isinstance(given, np.ndarray) else device_array(given)
+        if remote is not None:
+            if not on_device:
+                raise UsageError(f"input {spec.name!r} lies on a GPU, where this model does not read it", hint=_COPY)
+            _check(spec, remote, "input")
+            arrays.append(remote)
+            continue
+        array = np.asarray(given)
         _check(spec, array, "input")
         if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
             array = np.array(array, dtype=numpy_dtype(spec.ttype), order="C", copy=True)
@@ -56,21 +69,31 @@ def check_indices(ranges: Iterable[IndexSpec], specs: Sequence[PortSpec], inputs
 
 
 def gather_outputs(
-    specs: Iterable[PortSpec], out: "Mapping[str, NDArray[Any]]", inputs: list[Any], taken: Collection[int] = ()
-) -> "list[NDArray[Any] | None]":
+    specs: Iterable[PortSpec],
+    out: "Mapping[str, Any]",
+    inputs: list[Any],
+    taken: Collection[int] = (),
+    on_device: bool = False,
+) -> "list[NDArray[Any] | DeviceArray | None]":
     """Arrays to compute into, in the order of `specs`: the caller's where they can be used directly.
 
-    Outputs of the numbers in `taken` are computed by calls and have none.
+    Outputs of the numbers in `taken` are computed by calls and have none. Code that runs `on_device` writes to arrays
+    of its GPU, too.
 
     A caller's array that is not C-contiguous, or may overlap an input or another output, is replaced by a
     fresh one to be copied from afterwards. Raises UsageError for an unknown name, another element type or
     shape, or an array that cannot be written.
     """
-    arrays: list[NDArray[Any] | None] = []
+    arrays: list[NDArray[Any] | DeviceArray | None] = []
     used = 0
     for number, spec in enumerate(specs):
         array = out.get(spec.name)
         used += array is not None
+        remote = device_array(array) if on_device and array is not None and not isinstance(array, np.ndarray) else None
+        if remote is not None and isinstance(spec, TensorSpec) and number not in taken:
+            _check(spec, remote, "output")
+            arrays.append(remote)
+            continue
         if number in taken or isinstance(spec, OpaqueSpec):
             arrays.append(None)
             continue
@@ -116,7 +139,7 @@ def describe(spec: PortSpec) -> str:
     return f"{numpy_dtype(spec.ttype).name}[{', '.join(map(str, spec.shape))}]"
 
 
-def _check(spec: TensorSpec, array: "NDArray[Any]", role: str) -> None:
+def _check(spec: TensorSpec, array: "NDArray[Any] | DeviceArray", role: str) -> None:
     expected = numpy_dtype(spec.ttype)
     if array.dtype.newbyteorder("=") != expected:
         raise UsageError(
@@ -130,7 +153,7 @@ def _check(spec: TensorSpec, array: "NDArray[Any]", role: str) -> None:
         )
 
 
-def _may_be_bound(spec: TensorSpec, array: "NDArray[Any]", role: str) -> bool:
+def _may_be_bound(spec: TensorSpec, array: "NDArray[Any] | DeviceArray", role: str) -> bool:
     """Whether the model may have been bound to another size of an input."""
     return role == "input" and len(array.shape) == len(spec.shape)
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from tilec.abi.manifest import CallInput, Manifest, PortSpec, TensorSpec, read_manifest
 from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnavailableError, UsageError
-from tilec.runtime.executor import Executor, Run, SizedExecutor, SizedRun, SteppableRun, loader_of
+from tilec.runtime.device_array import DeviceArray
+from tilec.runtime.executor import DeviceExecutor, Executor, Run, SizedExecutor, SizedRun, SteppableRun, loader_of
 from tilec.runtime.fallback import Fallback
 from tilec.runtime.feeds import check_indices, copy_result, gather_inputs, gather_outputs, output_array
 from tilec.runtime.serial_loop import LoopRun
@@ -66,6 +67,7 @@ class Session:
         self._reader = SizeReader(manifest, evaluate)
         self._manifest = manifest
         self._executor = executor
+        self._on_device = isinstance(executor, DeviceExecutor) and executor.takes_device_arrays
         self.threads = threads
         self._taken = dict(manifest.taken)
         self._calls = [None if call.loop else Fallback(folder, call, threads) for call in manifest.calls]
@@ -92,8 +94,9 @@ class Session:
 
         `feeds` maps every input to an array of its type and shape, in any memory layout. Outputs named in
         `out` are written there and returned as the same objects, the others are fresh 64-byte aligned arrays.
-        The result does not depend on the number of threads. Raises UsageError for feeds that do not fit, TilecError
-        when a part that runs on onnxruntime fails.
+        The result does not depend on the number of threads. A model on a GPU takes arrays that lie there, in `feeds`
+        and in `out`: objects with `__cuda_array_interface__` or DLPack. Raises UsageError for feeds that do not fit,
+        TilecError when a part that runs on onnxruntime fails.
         """
         return self._run_once(feeds, out or {}, None)
 
@@ -147,7 +150,7 @@ class Session:
         result = {}
         for spec, array in zip(manifest.outputs, outputs, strict=True):
             asked = out.get(spec.name)
-            if asked is not None and asked is not array:
+            if asked is not None and asked is not array and not isinstance(array, DeviceArray):
                 copy_result(spec, array, asked)
             result[spec.name] = array if asked is None else asked
         return result
@@ -155,11 +158,11 @@ class Session:
     def _gather(self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]]") -> "_Arrays":
         """The arrays of one run. Raises UsageError for feeds that do not fit."""
         ports = self._reader.bind(feeds)
-        inputs = gather_inputs(ports.inputs, feeds)
+        inputs = gather_inputs(ports.inputs, feeds, self._on_device)
         if ports.ranges:
             check_indices(ports.ranges, ports.inputs, inputs)
         unmade = ports.later.union(self._taken) if ports.later else self._taken
-        return _Arrays(ports, out, inputs, list(gather_outputs(ports.outputs, out, inputs, unmade)))
+        return _Arrays(ports, out, inputs, list(gather_outputs(ports.outputs, out, inputs, unmade, self._on_device)))
 
     def _has_tasks(self, run: SizedRun | None, segment: int, launch: int) -> bool:
         """Whether a launch has tasks at the sizes of a run: of the variants of a group one has."""

@@ -27,10 +27,13 @@ from tilec.scheduler.edge_verdict import (
     last_decision,
     lineage,
 )
+from tilec.scheduler.fusion.aggregate import aggregate
 from tilec.scheduler.fusion.group_costs import PICO, GroupCosts, roofline
 from tilec.scheduler.fusion.legalize import single_group_plan
 from tilec.scheduler.fusion.partition import PartitionGroups
+from tilec.scheduler.fusion.rule_table import apollo_table
 from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN, FusionProblem
+from tilec.scheduler.graph_passes.fuse_registers import computed_nodes
 from tilec.scheduler.memory_levels.hierarchical_search import level_problem
 from tilec.scheduler.memory_levels.incremental_cost import LevelCost
 from tilec.scheduler.memory_levels.interval_costs import IntervalCosts
@@ -38,7 +41,7 @@ from tilec.scheduler.memory_levels.level_partition import joining
 from tilec.scheduler.memory_levels.level_problem import LevelProblem
 from tilec.scheduler.plan_candidates import PlanCandidate, PlanState, cheapest
 from tilec.scheduler.refusals import refusal
-from tilec.scheduler.schedule import complete_plan, search_plan
+from tilec.scheduler.schedule import plan_with_code, search_plan
 from tilec.scheduler.state import GroupSet, LegalGroup, LevelDecision, Members, SearchState, SearchStep
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.cache_reuse import TaskWalk
@@ -76,6 +79,7 @@ __all__ = [
     "TargetModel",
     "TaskTile",
     "TraceEntry",
+    "apollo_rules",
     "cheapest",
     "copies_of",
     "cost_terms_of",
@@ -107,12 +111,22 @@ def replay_search(graph: Graph, device: DeviceSpec, options: ScheduleOptions) ->
 
 def counted_plan(state: PlanState, decide: Decide | None = None) -> Plan:
     """The plan that is taken, its traffic counted, with the decisions about code of a back end's rules."""
-    return complete_plan(state, decide)
+    return plan_with_code(state, decide)
 
 
 def partition_options(steps: Sequence[object]) -> PartitionGroups:
     """By which thresholds groups are joined at a core's level."""
     return next((step for step in steps if isinstance(step, PartitionGroups)), PartitionGroups())
+
+
+def apollo_rules(candidate: PlanCandidate) -> dict[str, str]:
+    """Edge -> the rule by which `fusion: apollo` joins its ends in the graph of a whole plan; no entry where none
+    does."""
+    rules: dict[str, str] = {}
+    for state in candidate.outline:
+        graph = state.problem.graph
+        rules |= aggregate(computed_nodes(graph), graph, state.problem.numbers, apollo_table()).rules
+    return rules
 
 
 def costs_of(problem: FusionProblem, members: Members, gain: float) -> tuple[float | Refusal, float | Refusal]:

@@ -1,7 +1,7 @@
 """The problem of fusion: parts in execution order on a target, and costs of groups of them, remembered by content.
 
-Two groups that are alike up to the names of tensors have one key, so that a decision on the first layer of a network
-holds for all others (W41).
+Two groups that are alike up to the names of tensors and the values of literals have one key, so that a decision on the
+first layer of a network holds for all others (W41).
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from math import prod
 from tilec.ir.expr import TensorExpr, accesses, operands, rename_tensors
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
-from tilec.scheduler.analysis.vector_iterator import vector_of
+from tilec.scheduler.analysis.abstract_literals import abstract_literals
+from tilec.scheduler.analysis.access import is_data_dependent
+from tilec.scheduler.analysis.contraction import is_contraction, operands_of
+from tilec.scheduler.analysis.vector_iterator import is_panelled, vector_of
 from tilec.scheduler.analysis.window_propagation import extent_of, propagate_windows, volume
 from tilec.scheduler.graph_passes.rewrite import constant_tensors
 from tilec.scheduler.online.shared_reductions import SharedReductions
 from tilec.scheduler.search_cache import Content, Part, PartDescription, SearchCache
 from tilec.scheduler.target_model import TargetModel
-from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
+from tilec.scheduler.tiling.register_tiles import RegisterTile, halves, register_tile
 from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in, fitted, look, ranked, task_tiles
 from tilec.scheduler.tiling.tile_footprints import leaves, tile_box
 from tilec.scheduler.tiling.tiling_problem import Extents, Objective, TilingProblem
@@ -307,7 +310,10 @@ class FusionProblem:
         tiles = list(task_tiles(first, most))
         apart = sum(self.singles[n].objective for n in members)
         if tiles[0].objective * CLOSE_LOOK_GAIN < apart or first.chain is not None:
-            options = [self.tiles(n, runs) for n, runs in zip(members, extents_in(first, tiles[0]), strict=True)]
+            options = [
+                [tile for tile in self.tiles(n, runs) if tile.held == by_itself.held]
+                for n, runs, by_itself in zip(members, extents_in(first, tiles[0]), usual, strict=True)
+            ]
             tiles += task_tiles(self.tiling_problem(members, outputs, fitted(first, tiles[0], options)), most, tiles)
         return self._best(tiles, most)
 
@@ -340,9 +346,29 @@ def register_options(
     targets = [target]
     if target.hides_latency_by_threads and part[0].expr.reduce:
         targets += [replace(target, registers=n) for n in SMALLER_REGISTER_COUNTS if n < target.registers]
-    tiles = [register_tile(part, graph, constants, each, numbers, within) for each in targets]
-    return tuple({tuple(tile.sizes.items()): tile for tile in tiles}.values())
+    tiles = [
+        register_tile(part, graph, constants, each, numbers, within, held=held)
+        for each in targets
+        for held in held_options(part, graph, constants, each)
+    ]
+    return tuple({(tuple(tile.sizes.items()), tile.held): tile for tile in tiles}.values())
+
+
+def held_options(
+    part: Part, graph: Graph, constants: frozenset[str], target: TargetModel
+) -> tuple[tuple[int, ...], ...]:
+    """Sets of half precision operands of a product that a core's level may hold in the type that is computed in: none,
+    one, or all of them.  Weights in panels stay as they are stored."""
+    expr = part[0].expr
+    if not target.costs.conversion or not target.is_cached or not is_contraction(expr):
+        return ((),)
+    vector = vector_of(expr, graph, constants, target.costs)
+    stay = {access.tensor for access in vector.packed}
+    stay |= {o.access.tensor for o in operands_of(expr) if is_panelled(o, expr, vector, constants)}
+    stay |= {access.tensor for access in accesses(expr) if is_data_dependent(access)}
+    some = tuple(n for n in halves(expr, graph, target) if operands(expr)[n] not in stay)
+    return tuple(dict.fromkeys(((), *((n,) for n in some), some)))
 
 
 def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:
-    return replace(expr, tensor=names[expr.tensor], body=rename_tensors(expr.body, names))
+    return replace(expr, tensor=names[expr.tensor], body=abstract_literals(rename_tensors(expr.body, names)))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tilec.scheduler.fusion.aggregate_rules import AggregateRules
 from tilec.scheduler.fusion.build_groups import BuildGroups
 from tilec.scheduler.fusion.legalize import LegalizeGroups
 from tilec.scheduler.fusion.local_search import LocalSearch
@@ -38,6 +39,7 @@ from tilec.scheduler.plan_candidates import ComparePlans, PlanStep
 from tilec.scheduler.refusals import RewrittenGraph
 from tilec.scheduler.spreading.spread_reductions import SpreadReductions
 from tilec.scheduler.state import SearchStep
+from tilec.scheduler.units.choose_units import ChooseUnits
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,14 @@ class GraphPass:
         return self.rewrite(draft)
 
 
-GRAPH_PASSES: tuple[GraphPass | SpreadReductions, ...] = (
+AnyPass = GraphPass | ChooseUnits | SpreadReductions
+
+GRAPH_PASSES: tuple[AnyPass, ...] = (
     GraphPass("inline_scalars", "constants of one element become literals of what reads them", inline_scalars),
     GraphPass(
         "sink_dequantize",
-        "quantised tensors are stored as their codes, which each reader dequantises; quantising them again is left out",
+        "quantised tensors are stored, moved and selected as their codes, which other readers dequantise; quantising "
+        "them again is left out",
         sink_dequantize,
     ),
     GraphPass(
@@ -112,6 +117,7 @@ GRAPH_PASSES: tuple[GraphPass | SpreadReductions, ...] = (
         "the order of the largest operand",
         choose_layouts,
     ),
+    ChooseUnits(),
     GraphPass(
         "rematerialize",
         "cheap elementwise producers are computed again in the reductions that read each element once",
@@ -129,6 +135,7 @@ SEARCH: tuple[SearchStep | PlanStep, ...] = (
     FuseRegisters(),
     SplitParts(),
     PartitionLevels(),
+    AggregateRules(),
     PARTITION,
     LocalSearch(),
     JoinReductions(partition=PARTITION),

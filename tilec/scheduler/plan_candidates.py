@@ -26,7 +26,7 @@ from tilec.scheduler.trace import NO_TRACE, ListedStep, Trace
 from tilec.scheduler.tuning.tuner import Tuner
 from tilec.spec.recipe import ScheduleOptions
 
-Fusion = Literal["none", "register", "full"]
+Fusion = Literal["none", "register", "apollo", "full"]
 
 
 @dataclass(frozen=True)
@@ -171,9 +171,9 @@ class ComparePlans(PlanStep):
     )
 
     def applies(self, state: PlanState) -> bool:
-        """Where less fusion was not asked for; bytes that groups hold are no sum."""
+        """Where less fusion, or rules, were not asked for; bytes that groups hold are no sum."""
         options = state.search.options
-        return options.fusion != "none" and options.objective != "footprint"
+        return options.fusion in ("register", "full") and options.objective != "footprint"
 
     def run(self, state: PlanState, _trace: Trace) -> PlanState:
         """All candidates, and the cheapest. Full fusion is tried on the draft that register fusion likes better."""

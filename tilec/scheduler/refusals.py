@@ -17,10 +17,12 @@ REASONS: dict[str, str] = {
     "cycle": "another path from producer to consumer leaves the group",
     "capacity": "the smallest tiles of the joined group exceed the level",
     "illegal": "no legal tile program comes of the joined group: results of it are in each other's way",
+    "code": "the back end has no code for the joined group",
     "slower": "joined, the two groups are predicted to take longer than apart (or to move or hold more)",
     "outputs-differ": "the group would have two results that are tiled differently",
     "not-affine": "composing the movement would leave // or % in an index that a reduction runs over",
     "choice": "composing the movement would put a choice between tensors into a reduction",
+    "no-rule": "no rule of the table joins the two areas",
     "length": "the consumer's expression, or the group, would become too long",
 }
 """Code -> what it means; `Refusal.numbers` holds the figures behind it."""

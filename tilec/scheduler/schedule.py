@@ -11,14 +11,16 @@ from tilec.ir.bind_program import bind_program
 from tilec.ir.expr import Access, Const
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
-from tilec.ir.plan import Plan
+from tilec.ir.plan import Group, Plan, Variant
+from tilec.ir.program import Program
 from tilec.ir.sizes import SymbolRange, further_sizes, largest_sizes, pivot_sizes
 from tilec.ir.types import is_float
 from tilec.scheduler.analysis.independent_symbols import with_usual_items
 from tilec.scheduler.building.cache_costs import with_cache_costs
-from tilec.scheduler.building.code_decisions import Decide, with_code_decisions
+from tilec.scheduler.building.code_decisions import Decide, RefusedCodeError, with_code_decisions
 from tilec.scheduler.building.group_builder import levels_of
 from tilec.scheduler.building.plan_costs import lowered_programs, with_costs, with_expressions
+from tilec.scheduler.code_feedback import without_groups
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.rewrite import constant_tensors, live
 from tilec.scheduler.graph_passes.unflatten import unflatten
@@ -54,7 +56,34 @@ def schedule(
     device that computes none.
     """
     state = search_plan(graph, device, options or ScheduleOptions(), trace, tuner)
-    return complete_plan(state, decide, partial(trace.advance, "lower"))
+    return plan_with_code(state, decide, partial(trace.advance, "lower"))
+
+
+def plan_with_code(
+    state: PlanState,
+    decide: Decide | None = None,
+    advance: Advance = no_advance,
+    pieces: frozenset[str] = frozenset(),
+) -> Plan:
+    """The plan that is taken, complete. A group of several parts for which a back end has no code goes back to the
+    partition with the reason, and is cut there, once; of its `pieces`, by the names of their nodes, what is refused
+    again falls into its parts. A part without code stays, and code generation says why."""
+    try:
+        return complete_plan(state, decide, advance)
+    except RefusedCodeError as refused:
+        after = without_groups(state, refused.reasons, pieces)
+        if after is not None:
+            return plan_with_code(after[0], decide, advance, after[1])
+        assert decide is not None
+        return complete_plan(state, partial(_decided_if_any, decide), advance)
+
+
+def _decided_if_any(decide: Decide, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
+    """What a back end decides, the variant as it is where it has no code."""
+    try:
+        return decide(plan, groups, program)
+    except UnsupportedError:
+        return next((each for each in groups[0].variants if each.kernel == program.name), groups[0].variants[0])
 
 
 def complete_plan(state: PlanState, decide: Decide | None = None, advance: Advance = no_advance) -> Plan:

@@ -1,4 +1,5 @@
-"""Everything that the search remembers by content: parts and decisions that are alike up to the names of tensors.
+"""Everything that the search remembers by content: parts and decisions that are alike up to the names of tensors and
+the values of literals.
 
 What was decided for the first layer of a network holds for all layers that are like it (W41).  An entry depends on its
 key alone, never on what was asked before it, so that plans are the same bytes in whatever order groups are tried.

@@ -6,23 +6,22 @@ from collections.abc import Sequence
 
 from tilec.errors import ConfigError, did_you_mean
 from tilec.scheduler import pipeline
-from tilec.scheduler.pipeline import GraphPass
+from tilec.scheduler.pipeline import AnyPass
 from tilec.scheduler.plan_candidates import PlanStep
-from tilec.scheduler.spreading.spread_reductions import SpreadReductions
 from tilec.scheduler.state import SearchStep
 from tilec.spec.recipe import ScheduleOptions
 
 PLACE = "schedule.passes"
 
 
-def graph_passes(options: ScheduleOptions) -> tuple[GraphPass | SpreadReductions, ...]:
+def graph_passes(options: ScheduleOptions) -> tuple[AnyPass, ...]:
     """The graph passes that run: those named, in that order; without names all that this way to fuse can use.
 
     Names of search steps alone leave the graph passes as they are.  Raises ConfigError for a name that is in neither
     list.
     """
     _require_known(options.passes or ())
-    passes: dict[str, GraphPass | SpreadReductions] = {each.name: each for each in pipeline.GRAPH_PASSES}
+    passes: dict[str, AnyPass] = {each.name: each for each in pipeline.GRAPH_PASSES}
     named = [name for name in options.passes or () if name in passes]
     if options.passes is None or (options.passes and not named):
         return tuple(each for each in passes.values() if not each.without or options.fusion != "none")

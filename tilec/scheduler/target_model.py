@@ -28,8 +28,9 @@ class TargetModel:
     at once on the way into it.  `near` is what the level above a core's holds, `lanes_bytes` the width of a vector,
     `registers` their number (`vectors`: whether there are any).  A core reads `feed` bytes a cycle from its level into
     registers, fills it with `refill` bytes a second and copies within it at `copy`.  `peak` counts operations a second
-    of all cores.  Half precision of the `widened` types, which no unit takes, is computed in f32.  `costs` are the
-    measured constants of its class of machines.
+    of all cores, of f32.  `units` are functions of words that its compute units have, with their names, the fastest
+    first.  Half precision of the `widened` types, which no unit takes but in words, is computed in f32.  `costs` are
+    the measured constants of its class of machines.
     """
 
     name: str
@@ -51,6 +52,7 @@ class TargetModel:
     cache: int = 0
     transaction: int = 1
     peak: float = 1.0
+    units: tuple[tuple[str, str], ...] = ()
     widened: frozenset[str] = frozenset()
     costs: MachineCosts = CpuCosts()
 
@@ -133,6 +135,7 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
     clock = peak / device.cores / max(1, lanes_bytes // 4) / 4
     own = device.bandwidth(device.core_level) or device.bandwidth(device.level_names[0]) or 1
     feed = own / device.cores / clock / 2
+    words = device.dot_units
     return TargetModel(
         name=device.name,
         levels=tile_levels(memories, {memories[index].name for index in chosen}),
@@ -153,7 +156,8 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
         cache=max((level.capacity for level in device.levels[1:core] if level.managed == "implicit"), default=0),
         transaction=max(device.levels[0].transaction.bytes, device.levels[max(0, core - 1)].transaction.bytes),
         peak=float(peak),
-        widened=HALVES - {ttype for unit in device.compute for ttype in unit.inputs},
+        units=tuple(words.items()),
+        widened=HALVES - {ttype for unit in device.compute if unit.name not in words.values() for ttype in unit.inputs},
         costs=costs,
     )
 

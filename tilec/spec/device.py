@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from tilec.artifact import digest_object
 from tilec.errors import did_you_mean
+from tilec.ir.dots import DOTS, WORD_TTYPE
 from tilec.ir.types import TTYPES, is_float
 from tilec.spec.located import Refused, Spec
 from tilec.spec.probe_record import ProbeRecord
@@ -264,6 +265,22 @@ class DeviceSpec(Spec):
         one_instance = given.instance if given.instance is not None else given.total // instances
         one_reader = given.reader if given.reader is not None else one_instance
         return min(given.total, one_instance * min(readers, instances), one_reader * readers)
+
+    @property
+    def dot_units(self) -> dict[str, str]:
+        """Function of words -> the unit for it that takes a whole register of words, the fastest first; none without
+        vectors."""
+        if self.vector is None:
+            return {}
+        lanes = self.vector.bytes * 8 // TTYPES[WORD_TTYPE].bits
+        found = [
+            (-unit.rate, dot.name, unit.name)
+            for dot in DOTS.values()
+            for unit in self.compute
+            if (*unit.inputs, unit.accumulator) == (*dot.inputs, dot.accumulator)
+            and unit.tile == {"n": lanes, "k": dot.count}
+        ]
+        return {function: name for _, function, name in sorted(found)}
 
     def peak(self, inputs: tuple[str, str], accumulator: str) -> int:
         """The highest rate for these types, FLOP/s of the whole device; 0 when no unit takes them."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from tilec.artifact import digest_object
 from tilec.spec.cpus import usable_cpus
 
-_FORM = 2
+_FORM = 3
 """Version of the device file of a machine: counts up when earlier versions of tilec cannot read it."""
 
 
@@ -26,6 +26,16 @@ class Cache:
 
 
 @dataclass(frozen=True)
+class DotUnit:
+    """An instruction that adds the products of the elements of words to sums: its types and the elements of a word."""
+
+    name: str
+    inputs: str
+    accumulator: str
+    elements: int
+
+
+@dataclass(frozen=True)
 class Host:
     """This machine as far as the operating system tells; `memory` in bytes, `vector_bytes` of one register."""
 
@@ -36,6 +46,7 @@ class Host:
     vector_bytes: int
     vector_registers: int
     vector_source: str
+    units: tuple[DotUnit, ...]
     cores: int
     caches: tuple[Cache, ...]
     memory: int
@@ -61,6 +72,7 @@ def read_host(root: Path = Path("/")) -> Host:
         vector_bytes=width,
         vector_registers=registers,
         vector_source=source,
+        units=_units(machine, flags),
         cores=len(cpus),
         caches=_caches(root, cpus),
         memory=_memory(root),
@@ -139,6 +151,20 @@ def _vector(machine: str, flags: frozenset[str]) -> tuple[int, int, str]:
     if {"avx2", "fma"} <= flags:
         return 32, 16, "avx2 and fma in /proc/cpuinfo"
     return 16, 16, "no wider SIMD found in /proc/cpuinfo"
+
+
+def _units(machine: str, flags: frozenset[str]) -> tuple[DotUnit, ...]:
+    """Instructions for words, by what the system says of the processor."""
+    if machine in ("aarch64", "arm64"):
+        return (DotUnit("sdot", "i8, i8", "i32", 4),) if "asimddp" in flags else ()
+    found = []
+    if "avx512_vnni" in flags or ("avx_vnni" in flags and "avx512f" not in flags):
+        found.append(DotUnit("vpdpbusd", "u8, i8", "i32", 4))
+    if "avx512_bf16" in flags:
+        found.append(DotUnit("vdpbf16ps", "bf16, bf16", "f32", 2))
+    if "avx2" in flags:
+        found.append(DotUnit("vpmaddwd", "i16, i16", "i32", 2))
+    return tuple(found)
 
 
 def _triple(machine: str) -> str:

@@ -37,6 +37,11 @@ class MachineCosts:
     """Cycles from one addition to the next in a chain."""
     additions: int = 2
     """Multiply-adds that a core begins in a cycle."""
+    conversion: float = 0.0
+    """Multiply-adds in whose time a core converts a vector of half precision to the type that it computes in; 0: units
+    load it converted."""
+    broadcast_conversion: float = 0.0
+    """The same of one element that is converted for all lanes."""
     free_registers: int = 4
     """Registers left for loads where a point has several accumulators so that their chains are shorter."""
     loads: float = 1.6
@@ -110,6 +115,10 @@ class MachineCosts:
 class CpuCosts(MachineCosts):
     """Parameters of cores with vector registers and caches, and of the code that is generated for them."""
 
+    conversion: float = 1.3
+    """vcvtph2ps runs at 0.75 of the rate of multiply-adds."""
+    broadcast_conversion: float = 3.0
+    """An element is inserted into a vector, converted and broadcast."""
     narrower_tail: float = 1.0
     """A product with 768 x 768 weights takes 1.01 of the time of code for 100 rows in tiles of 64 whose last one is
     narrower, 1.28 with the last one moved back."""

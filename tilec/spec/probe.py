@@ -17,7 +17,7 @@ from typing import Any
 from tilec.artifact import folder_locked, touch, write_text
 from tilec.errors import TilecError, UnavailableError
 from tilec.spec.cpus import idle_share
-from tilec.spec.host import Cache, Host, read_host
+from tilec.spec.host import Cache, DotUnit, Host, read_host
 from tilec.spec.probe_record import probe_record
 from tilec.spec.units import BANDWIDTH, BYTES, RATE
 
@@ -144,6 +144,7 @@ def device_text(host: Host, timings: Mapping[str, Any]) -> str:
         f"    tile: {{n: {host.vector_bytes // 4}}} # one register of f32\n"
         f"    rate: {RATE.format(rate)} # measured: single-precision GEMM of NumPy's BLAS on {cores}\n"
         "    scope: core\n"
+        f"{''.join(_unit_block(unit, host.vector_bytes, rate) for unit in host.units)}"
         f"vector: {{bytes: {host.vector_bytes}B, registers: {host.vector_registers}}} # {host.vector_source}\n"
         "target:\n  backend: cpu\n"
         f"  triple: {host.triple}\n  processor: {host.processor} # family and model in /proc/cpuinfo\n"
@@ -152,6 +153,17 @@ def device_text(host: Host, timings: Mapping[str, Any]) -> str:
         f"busy: {timings['busy']:.2f}, spread: {timings['spread']:.2f}}} # other work; {ADVICE}\n"
     )
     return "".join(blocks)
+
+
+def _unit_block(unit: DotUnit, vector_bytes: int, rate: int) -> str:
+    """A unit for words: an instruction for each multiply-add of f32."""
+    rated = RATE.format(unit.elements * rate)
+    return (
+        f"  - name: {unit.name}\n    inputs: [{unit.inputs}]\n    accumulator: {unit.accumulator}\n"
+        f"    tile: {{n: {vector_bytes // 4}, k: {unit.elements}}} # one register of words\n"
+        f"    rate: {rated if unit.accumulator == 'f32' else rated.replace('FLOP', 'OP')} "
+        f"# derived: {unit.elements} products for each of fma\n    scope: core\n"
+    )
 
 
 def two_digits(value: float) -> int:

@@ -89,9 +89,10 @@ class ImportOptions(Spec):
 class ScheduleOptions(Spec):
     """Options of `schedule`: how far to fuse, what to minimise, how many candidates to look at, by what (W17, W20)."""
 
-    fusion: Literal["none", "register", "full"] = Field(
+    fusion: Literal["none", "register", "apollo", "full"] = Field(
         default="full",
-        description="none: one node a group; register: elementwise nodes share registers; full: all levels",
+        description="none: one node a group; register: elementwise nodes share registers; apollo: groups by a table of "
+        "rules, for comparison; full: all levels",
     )
     objective: Literal["time", "traffic", "footprint"] = Field(
         default="time", description="what the search minimises: predicted time, bytes at the lowest level, memory"
@@ -148,6 +149,11 @@ class VerifyOptions(Spec):
         default=(), description="sizes of symbols to verify at, instead of samples; symbols left out: the plan's own"
     )
     least_share: float = Field(default=0.0, ge=0, le=1, description="share of groups below which a pass is refused")
+    on: Literal["host", "emulator", "machine"] | None = Field(
+        default=None,
+        description="what runs the code: this machine, the emulator of GPU kernels, the tile machine; the first that "
+        "can unless it is said",
+    )
     accuracy: AccuracyOptions | None = Field(
         default=None, description="limit of the distance from the float model, which is only told without it"
     )
@@ -181,6 +187,8 @@ class CompileRecipe(Spec):
         left_out = {"import_": {told}, "schedule": {"profile", "record", told}, "codegen": {told}, "verify": {"inputs"}}
         if not self.verify.sizes:
             left_out["verify"].add("sizes")
+        if self.verify.on is None:
+            left_out["verify"].add("on")
         if self.verify.accuracy is None:
             left_out["verify"].add("accuracy")
         everything = self.model_dump(mode="json", exclude=left_out)

@@ -160,7 +160,8 @@ def evaluated(
     With a generator `disturbing`, every inexact result is perturbed at random by `AMPLITUDE` times its rounding
     error, and undefined results are drawn.
     """
-    wide = frozenset.intersection(*(frozenset(variant.wide) for variant in group.variants))
+    held = [{tensor for tensors in variant.held.values() for tensor in tensors} for variant in group.variants]
+    wide = frozenset(node.name for node in group.nodes).intersection(*held)
     ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if wide else {}
     arrays = dict(given)
     terms: dict[str, float] = {}

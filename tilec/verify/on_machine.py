@@ -1,14 +1,17 @@
-"""Verification for a device that is not present: tile programs on the tile machine, within a budget of work."""
+"""Verification for a device that is not present: groups on the tile machine or another runner, within a budget."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from tilec.bounds.plan.groups import is_counted
+from tilec.emulator.errors import KernelFault
 from tilec.ir.algebra import bounds_of
 from tilec.ir.bind_plan import plan_sizes
 from tilec.ir.evaluate import evaluate
@@ -30,6 +33,7 @@ from tilec.verify.program_files import damaged, read_programs
 from tilec.verify.references import NONE, expected_outputs
 from tilec.verify.sized_checks import NO_SIZES, with_sizes
 from tilec.verify.step_checks import covered
+from tilec.verify.step_runner import Step, StepResult, StepRunner
 from tilec.verify.tolerance import tolerances
 from tilec.verify.verdict import reconsidered, within
 from tilec.verify.whole_plan import fallback_of
@@ -48,6 +52,33 @@ FLOPS = 300
 _NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
 
+class TileMachine:
+    """The tile machine as a runner: it has no parts, and counts what it moves."""
+
+    name = "tile machine"
+
+    def cost(self, group: Group, program: Program, sizes: Mapping[str, int]) -> int:
+        """Estimated microseconds."""
+        return work(group, program, sizes) if sizes else work(group, program)
+
+    def part_cost(self, step: Step) -> int:
+        """Estimated microseconds."""
+        return step.cost
+
+    def run(self, step: Step, arrays: Mapping[str, Array], _part: bool) -> StepResult:
+        """The program's result, with outputs by tensor. Raises MachineError."""
+        named = dict(zip((p.name for p in step.program.parameters), step.tensors, strict=True))
+        stored = set(step.program.outputs)
+        given = {name: arrays[t] for name, t in named.items() if name not in stored}
+        result = execute(step.program, given, step.sizes)
+        outputs = {named[name]: array for name, array in result.outputs.items()}
+        return StepResult(outputs, _traffic(step, result))
+
+    def report(self) -> Mapping[str, Any]:
+        """Nothing more."""
+        return {}
+
+
 def verify_on_machine(
     folder: Path,
     plan: Plan,
@@ -56,31 +87,31 @@ def verify_on_machine(
     options: VerifyOptions,
     advance: Advance,
     because: str,
+    runner: StepRunner | None = None,
 ) -> Outcome:
-    """Run the tile programs of `folder` on the tile machine; `because` is the reason why the code itself does not run.
+    """Run the groups of `folder` by a `runner`, default the tile machine; `because` is the reason why the code itself
+    does not run.
 
     A model whose estimated work fits the budget runs whole, on the same draws as onnxruntime. Of a larger one the
     cheapest groups run, one for each kernel, on random inputs against their expressions. A model with symbols runs at
     samples of their sizes, at fewer where that fits the budget. Raises TilecError when onnxruntime cannot run the
     model, ArtifactError for damaged programs.
     """
+    runner = runner or TileMachine()
     programs = read_programs(folder, kernels)
     cases = cases_of(plan, options, model)
     if not cases:
         return not_verified(NO_SIZES)
-    runs = _runs(cases, programs, kernels, folder)
+    runs = _runs(cases, programs, kernels, folder, runner)
     if plan.symbols and not options.sizes and _cost(runs) > BUDGET:
         cases = cases_of(plan, options, model, 0)
-        runs = _runs(cases, programs, kernels, folder)
-    report: dict[str, Any] = {
-        "because": because,
-        "verdict": "pass",
-        "verified_on": "tile machine",
-    }
+        runs = _runs(cases, programs, kernels, folder, runner)
+    report: dict[str, Any] = {"because": because, "verdict": "pass", "verified_on": runner.name}
     if options.inputs is not None or _cost(runs) <= BUDGET:
-        outcome = _whole(folder, plan, runs, model, options, advance, report)
+        outcome = _whole(folder, plan, runs, model, options, advance, report, runner)
     else:
-        outcome = _groups(folder, plan, runs, options, advance, report)
+        outcome = _groups(folder, plan, runs, options, advance, report, runner)
+    outcome = replace(outcome, report={**outcome.report, **runner.report()})
     return with_sizes(outcome, plan, folder, kernels, cases) if plan.symbols else outcome
 
 
@@ -103,37 +134,22 @@ def _statements(body: tuple[Statement, ...], ranges: Mapping[str, tuple[Expr, Ex
     return total
 
 
-@dataclass(frozen=True)
-class Step:
-    """A group, its program, the tensors bound to the program's parameters, the estimated work in microseconds, and the
-    number of onnxruntime calls before it; `sizes` are those of the program's symbols."""
-
-    group: Group
-    program: Program
-    tensors: tuple[str, ...]
-    cost: int
-    segment: int = 0
-    sizes: Mapping[str, int] = field(default_factory=dict)
-
-    def execute(self, arrays: Mapping[str, Array]) -> Result:
-        """The program's result on these tensors, with outputs by tensor. Raises MachineError."""
-        named = dict(zip((p.name for p in self.program.parameters), self.tensors, strict=True))
-        stored = set(self.program.outputs)
-        given = {name: arrays[t] for name, t in named.items() if name not in stored}
-        result = execute(self.program, given, self.sizes)
-        return replace(result, outputs={named[name]: array for name, array in result.outputs.items()})
-
-
 Runs = Sequence[tuple[Case, Sequence[Step]]]
 """Cases with their steps."""
 
 
-def _runs(cases: Sequence[Case], programs: Mapping[str, Program], kernels: Mapping[str, Any], folder: Path) -> Runs:
+def _runs(
+    cases: Sequence[Case],
+    programs: Mapping[str, Program],
+    kernels: Mapping[str, Any],
+    folder: Path,
+    runner: StepRunner,
+) -> Runs:
     """The cases with their steps; those of one plan are the same."""
     runs: list[tuple[Case, Sequence[Step]]] = []
     for case in cases:
         same = bool(runs) and runs[-1][0].plan is case.plan
-        runs.append((case, runs[-1][1] if same else _steps(case, programs, kernels, folder)))
+        runs.append((case, runs[-1][1] if same else _steps(case, programs, kernels, folder, runner)))
     return runs
 
 
@@ -142,7 +158,9 @@ def _cost(runs: Runs) -> int:
     return sum(step.cost for _, steps in runs for step in steps)
 
 
-def _steps(case: Case, programs: Mapping[str, Program], kernels: Mapping[str, Any], folder: Path) -> tuple[Step, ...]:
+def _steps(
+    case: Case, programs: Mapping[str, Program], kernels: Mapping[str, Any], folder: Path, runner: StepRunner
+) -> tuple[Step, ...]:
     """The groups of a case in execution order with the programs that run them. Raises ArtifactError if one is
     missing."""
     groups = {group.name: group for group in case.plan.groups}
@@ -150,7 +168,7 @@ def _steps(case: Case, programs: Mapping[str, Program], kernels: Mapping[str, An
     try:
         for step in steps_at(kernels, case)["steps"]:
             group, program = groups[step["group"]], programs[step["kernel"]]
-            cost = work(group, program, case.sizes) if case.sizes else work(group, program)
+            cost = runner.cost(group, program, case.sizes)
             steps.append(Step(group, program, tuple(step["tensors"]), cost, step.get("segment", 0), case.sizes))
     except (KeyError, TypeError, AttributeError) as error:
         raise damaged(error, folder) from error
@@ -165,6 +183,7 @@ def _whole(
     options: VerifyOptions,
     advance: Advance,
     report: dict[str, Any],
+    runner: StepRunner,
 ) -> Outcome:
     """Verify all groups in sequence against onnxruntime."""
     constants = _constants(plan, folder, [*plan.constants, *(node.name for node in plan.prepared)])
@@ -179,7 +198,7 @@ def _whole(
     report["reference"] = expected.reference
     if expected.because:
         report["reference_because"] = expected.because
-    pivot = plan_sizes(plan)
+    pivot, planned = plan_sizes(plan), {group.name: group for group in plan.groups}
     for number, (case, steps) in enumerate(runs):
         allowed = tolerances(case.plan)
         if options.tolerance is not None:
@@ -189,13 +208,12 @@ def _whole(
         for done in in_order([step.segment for step in steps], plan.calls, fallbacks, arrays):
             step = steps[done]
             try:
-                result = step.execute(arrays)
-            except MachineError as error:
+                result = runner.run(replace(step, group=planned[step.group.name]), arrays, False)
+            except (MachineError, KernelFault) as error:
                 return _failed(report, checked, step.group, case, _message(error))
             arrays |= result.outputs
-            if case.sizes == pivot:
-                planned = next(group for group in plan.groups if group.name == step.group.name)
-                counted[step.group.name] = _traffic(replace(step, group=planned), result)
+            if case.sizes == pivot and result.traffic is not None:
+                counted[step.group.name] = result.traffic
             if options.per_group:
                 check = check_group(step.group, case.plan, arrays, constants)
                 this = (check, case)
@@ -223,7 +241,7 @@ def _whole(
     if first is not None:
         check, case = first
         report |= {"diverging": _diverging(check.group, check.origin, case), "verdict": "mismatch"}
-        where = f"group {check.group} ({check.origin}) is wrong on the tile machine{case.place}"
+        where = f"group {check.group} ({check.origin}) is wrong on the {report['verified_on']}{case.place}"
         return Outcome(report, run, f"{where}: {check.description()}", checked=checked)
     wrong = next(((each, done.case) for done in checked for each in done.outputs if not each.passed), None)
     if wrong is None:
@@ -241,10 +259,11 @@ def _groups(
     options: VerifyOptions,
     advance: Advance,
     report: dict[str, Any],
+    runner: StepRunner,
 ) -> Outcome:
     """Verify single groups against their expressions, the cheapest kernels first, as many as the budget allows."""
     draw = draws(options.seeds)[0]
-    chosen = list(_affordable(runs))
+    chosen = list(_affordable(runs, runner))
     counted: dict[str, Any] = {}
     checked: list[Checked] = []
     groups: list[GroupCheck] = []
@@ -252,12 +271,13 @@ def _groups(
         arrays = _operands(step.group, case.plan, folder, draw)
         this = replace(case, feeding=draw)
         try:
-            result = step.execute(arrays)
-        except MachineError as error:
+            result = runner.run(step, arrays, True)
+        except (MachineError, KernelFault) as error:
             return _failed(report, checked, step.group, this, _message(error))
-        if not case.sizes:
-            counted[step.group.name] = _traffic(step, result)
-        outputs = compared(step.group, case.plan, result.outputs, evaluated(step.group, case.plan, arrays))
+        if not case.sizes and result.traffic is not None:
+            counted[step.group.name] = result.traffic
+        values = evaluated(step.group, case.plan, arrays)
+        outputs = compared(step.group, case.plan, _completed(result, values), values)
         checked.append(Checked(this, outputs))
         groups.append(GroupCheck.of(step.group, outputs))
         wrong = next((each for each in outputs if not each.passed), None)
@@ -279,7 +299,7 @@ def _groups(
     return Outcome(report | summary, run_record(checked, {}, groups), ran=ran)
 
 
-def _affordable(runs: Runs) -> Iterator[tuple[Case, Step]]:
+def _affordable(runs: Runs, runner: StepRunner) -> Iterator[tuple[Case, Step]]:
     """One group of each kernel in the case where it has the least to do, the cheapest first, at least one, until the
     budget is spent."""
     kernels: dict[str, tuple[Case, Step]] = {}
@@ -287,8 +307,8 @@ def _affordable(runs: Runs) -> Iterator[tuple[Case, Step]]:
         for name, step in {step.program.name: step for step in reversed(steps)}.items():
             kernels[name] = min(kernels.get(name, (case, step)), (case, step), key=_size_and_cost)
     left = BUDGET
-    for number, (case, step) in enumerate(sorted(kernels.values(), key=lambda each: each[1].cost)):
-        left -= step.cost
+    for number, (case, step) in enumerate(sorted(kernels.values(), key=lambda each: runner.part_cost(each[1]))):
+        left -= runner.part_cost(step)
         if number and left < 0:
             return
         yield case, step
@@ -299,8 +319,15 @@ def _size_and_cost(run: tuple[Case, Step]) -> tuple[bool, int]:
     return not all(run[0].sizes.values()), run[1].cost
 
 
-def _message(error: MachineError) -> str:
+def _message(error: MachineError | KernelFault) -> str:
     return f"{error.message} at {error.place}" if error.place else error.message
+
+
+def _completed(result: StepResult, values: Mapping[str, Array]) -> Mapping[str, Array]:
+    """The outputs of a step, with the expected `values` where it stored nothing because only a part of it ran."""
+    if result.written is None:
+        return result.outputs
+    return {t: np.where(result.written[t], array, values[t]) for t, array in result.outputs.items()}
 
 
 def _operands(group: Group, plan: Plan, folder: Path, draw: Draw) -> dict[str, Array]:
@@ -356,5 +383,5 @@ def _diverging(group: str, origin: str, case: Case) -> dict[str, Any]:
 def _failed(report: dict[str, Any], checked: list[Checked], group: Group, case: Case, reason: str) -> Outcome:
     origin = origin_of(group)
     report |= {"diverging": _diverging(group.name, origin, case), "verdict": "mismatch"}
-    where = f"group {group.name} ({origin}) is wrong on the tile machine{case.place}"
+    where = f"group {group.name} ({origin}) is wrong on the {report['verified_on']}{case.place}"
     return Outcome(report, run_record(checked, {}), f"{where}: {reason}")

@@ -1,4 +1,4 @@
-"""The `verify` stage: on this machine where the code runs here, else on the tile machine."""
+"""The `verify` stage: on this machine where the code runs here, else in an emulator or on the tile machine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tilec.errors import UnavailableError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.outcome import Outcome
@@ -23,8 +24,9 @@ def verify(
     """Compare the compiled model in `folder` with the original.
 
     `kernels` is the data of its 3-kernels.json, `plan` the plan it was made from, `model` the ONNX file. `because` is
-    the reason why the code cannot run on this machine; then, and when there is no code, the tile programs run on the
-    tile machine. A model with symbols is compared at samples of their sizes. Traffic below a proved bound fails as
+    the reason why the code cannot run on this machine; then kernels of a GPU run in the emulator where a C++ compiler
+    builds them, and else, or when there is no code, the tile programs on the tile machine. `options.on` chooses. A
+    model with symbols is compared at samples of their sizes. Traffic below a proved bound fails as
     well, and so does a quantised model that is less accurate than `options` want. Raises TilecError when one side
     cannot run at all.
     """
@@ -49,10 +51,27 @@ def _compared(
 ) -> Outcome:
     if because is None and "runtime" not in kernels:
         because = f"no {plan.device} code generator yet"
-    if because is not None:
-        from tilec.verify.on_machine import verify_on_machine
+    on = options.on or _place(plan, kernels, because)
+    if on == "host":
+        if because is not None:
+            raise UnavailableError(because, str(folder), "Leave --on out, or choose the emulator or the machine.")
+        from tilec.verify.native import verify_native
 
-        return verify_on_machine(folder, plan, kernels, model, options, advance, because)
-    from tilec.verify.native import verify_native
+        return verify_native(folder, plan, kernels, model, options, advance)
+    from tilec.verify.on_machine import verify_on_machine
 
-    return verify_native(folder, plan, kernels, model, options, advance)
+    if on == "machine":
+        return verify_on_machine(folder, plan, kernels, model, options, advance, because or "as asked for")
+    from tilec.verify.on_emulator import Emulator
+
+    emulator = Emulator(folder, plan, kernels)
+    return verify_on_machine(folder, plan, kernels, model, options, advance, emulator.because, emulator)
+
+
+def _place(plan: Plan, kernels: Mapping[str, Any], because: str | None) -> str:
+    """Where the code of a model is verified unless the user says so."""
+    from tilec.emulator import compiler
+
+    if because is None:
+        return "host"
+    return "emulator" if "gpu" in kernels.get("runtime", {}) and not plan.symbols and compiler() else "machine"

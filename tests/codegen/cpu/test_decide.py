@@ -67,6 +67,8 @@ def product(m: int, n: int, k: int, **tiles: object) -> Case:
 
 
 PRODUCT = product(24, 40, 96)
+WORDS = replace(PRODUCT, texts=["C[m, n] = sum(k, dot_u8_i8(A[m, k], B[k, n]))"])
+WORDS = replace(WORDS, ttypes={"A": "u32", "B": "u32", "C": "i32"})
 COPIED = Case(["Y[i, j] = X[i, j] * 2.0"], {"i": 6, "j": 64}, {"X": (6, 64)})
 
 
@@ -85,6 +87,8 @@ COPIED = Case(["Y[i, j] = X[i, j] * 2.0"], {"i": 6, "j": 64}, {"X": (6, 64)})
         (PRODUCT, {"prefetch": {"B": "step"}}, "prefetch"),
         (PRODUCT, {"prefetch": {"C": "task"}}, "prefetch"),
         (PRODUCT, {"streamed": ("A",)}, "streamed"),
+        (PRODUCT, {"units": {"C": "vpdpbusd"}}, "unit"),
+        (WORDS, {"units": {"C": "vpdpbusd"}}, "unit"),
     ],
 )
 def test_what_a_kernel_cannot_have_is_refused(case: Case, edits: dict[str, object], code: str) -> None:

@@ -66,13 +66,16 @@ def test_little_memory(root):
 
 def test_compilers_are_information():
     said = {"nvcc": "nvcc: NVIDIA\nCuda compilation tools, release 13.0, V13.0.88\n", "nvidia-smi": "H200, 575.1\n"}
+    said["g++"] = "g++ (Debian) 12.2.0\nCopyright\n"
     found = list(machine.compilers(lambda command: said.get(command[0])))
-    assert [finding.status for finding in found] == ["info"] * 3
+    assert [finding.status for finding in found] == ["info"] * 4
     assert [finding.text.split(";")[0] for finding in found] == [
         "Cuda compilation tools, release 13.0, V13.0.88",
         "not found",
+        "g++ (Debian) 12.2.0",
         "H200, 575.1",
     ]
+    assert [finding.text for finding in machine.compilers(lambda command: None)][2].endswith("not their kernels")
 
 
 def test_what_a_command_prints():

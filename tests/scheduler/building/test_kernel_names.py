@@ -64,7 +64,7 @@ def test_names_depend_on_shapes_tiles_and_types() -> None:
         "units": ({"p": "fma"}, {"p": "mma"}),
         "copies": ({"l2": {"w": 2}}, {"l2": {"w": 3}}),
         "layouts": ({"l2": {"w": (0, 1)}}, {"l2": {"w": (1, 0)}}),
-        "wide": ((), ("p",)),
+        "held": ({}, {"l2": {"p": "f32"}}),
         "guard": (Const(True), parse_expr("s > 4")),
     }
     for decision, (one, other) in decided.items():

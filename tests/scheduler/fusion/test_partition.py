@@ -21,6 +21,7 @@ from tilec.scheduler.fusion.partition import (
 from tilec.scheduler.graph_passes.compose import compose
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.graph_passes.rematerialize import rematerialize
+from tilec.scheduler.memory_levels.level_problem import LevelProblem
 from tilec.scheduler.refusals import REASONS, RewrittenGraph
 from tilec.scheduler.target_model import TargetModel, target_model_of
 from tilec.scheduler.tiling.common_iterators import common_iterators
@@ -212,6 +213,26 @@ def test_layers_that_are_alike_are_decided_once() -> None:
     problem = problem_of(graph, TARGET)
     partition_parts(problem, {}, PartitionGroups())
     assert len({each.number for each in problem.descriptions}) == 4
+
+
+@pytest.mark.feature("W41")
+@pytest.mark.parametrize("kind", ["avx2", "a100"])
+def test_quantised_layers_are_alike_whatever_their_scales_and_zero_points(kind: str) -> None:
+    e = {"s": 8, "n": 6}
+    nodes, x = [], "x"
+    for layer in range(5):
+        real, total, y = f"real{layer}", f"total{layer}", f"y{layer}"
+        nodes.append((f"{real}[s, n] = f32(i32({x}[s, n]) - {7 + layer}) * {0.25 + layer}", e))
+        nodes.append((f"{total}[s] = sum(n, {real}[s, n])", e))
+        nodes.append((f"{y}[s, n] = u8(round({real}[s, n] / {total}[s] / {1.5 + layer}) + {3.0 + layer})", e))
+        x = y
+    graph = make_graph({"x": (8, 6)}, nodes, ["y4"], ttypes={"x": "u8"})
+    problem = problem_of(graph, target_model_of(device(kind)))
+    kinds = "the first, sums, quotients with the next layer's numbers, the last"
+    assert len(problem.parts) == 11
+    assert len({each.number for each in problem.descriptions}) == 4, kinds
+    levels = LevelProblem(problem.parts, graph, problem.target, 1, problem.numbers, "time")
+    assert len({form.number for form in levels.forms}) == 4, kinds
 
 
 @pytest.mark.feature("W06")

@@ -63,6 +63,7 @@ class EdgeExplanation:
     steps       the verdicts of the steps that changed it, in order
     joined      what joining comes to at a core's level, `below` at a level below it
     path        groups on another way from producer to reader
+    apollo_rule the rule by which `fusion: apollo` joins the ends; empty: none does
     relaxations what would have to be otherwise, the cheapest first
     """
 
@@ -77,6 +78,7 @@ class EdgeExplanation:
     joined: Joined | None
     below: LevelJoin | None
     path: tuple[str, ...]
+    apollo_rule: str
     relaxations: tuple[Relaxation, ...]
 
 
@@ -104,6 +106,7 @@ def explain_edge(replay: Replay, tensor: str, node: str, relax: bool = True) -> 
         _joined(join) if join is not None else None,
         below,
         _path(replay.fullest.plan, producer.name, reader.name) if reason is not None else (),
+        replay.rules.get(name, ""),
         below.relaxations if below is not None else relaxations(join) if tried and join is not None else (),
     )
 

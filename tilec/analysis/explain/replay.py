@@ -21,6 +21,7 @@ from tilec.scheduler.explain_search import (
     SearchState,
     TargetModel,
     TraceEntry,
+    apollo_rules,
     counted_plan,
     last_core,
     lineage,
@@ -74,6 +75,11 @@ class Replay:
     def refusals(self) -> dict[str, Refusal]:
         """Edge -> why it is not connected, as the search says it."""
         return {refusal.edge: refusal for refusal in self.plan.refusals}
+
+    @cached_property
+    def rules(self) -> dict[str, str]:
+        """Edge -> the rule by which `fusion: apollo` joins its ends."""
+        return apollo_rules(self.fullest)
 
     def entries(self, state: SearchState, *nodes: str) -> list[TraceEntry]:
         """The steps that led to a state, in order; below a core's level with those of the last search at a core's

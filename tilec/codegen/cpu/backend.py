@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilec.abi.manifest import LOADER
-from tilec.codegen.backend import Backend, KernelPass, Observe, Obstacle
+from tilec.codegen.backend import Backend, Emit, KernelPass, Observe, Obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,4 +86,11 @@ def decide(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Pro
     return decided_variant(device, plan, groups, program)
 
 
-BACKEND = Backend("cpu", LOADER, build, can_build, can_run, can_time, passes, decide)
+def forms() -> Mapping[str, Emit]:
+    """The forms of a compiled model beside the one that the runtime loads."""
+    from tilec.codegen.cpu.c_api.emit import emit_c_api
+
+    return {"c-api": emit_c_api}
+
+
+BACKEND = Backend("cpu", LOADER, build, can_build, can_run, can_time, passes, decide, forms)

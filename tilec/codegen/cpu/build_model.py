@@ -13,6 +13,7 @@ from tilec.codegen.cpu.check_decisions import check_decisions
 from tilec.codegen.cpu.compile.build_library import compile_model
 from tilec.codegen.cpu.decide import decided_variant, lowered_kernel, variant_ranges
 from tilec.codegen.cpu.decisions import Decisions
+from tilec.codegen.cpu.dot_instructions import INSTRUCTIONS
 from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit_lowered
 from tilec.codegen.cpu.kernel_ir import KernelIR
 from tilec.codegen.cpu.kernel_text import kernel_text
@@ -23,7 +24,7 @@ from tilec.codegen.model import KernelCode, model_of
 from tilec.ir.expr import Binary, Call, Const, Expr, constant_value
 from tilec.ir.plan import Group, Plan
 from tilec.lower.checks.plan_errors import PlanError
-from tilec.spec.device import DeviceSpec
+from tilec.spec.device import DeviceSpec, Target
 from tilec.spec.recipe import CodegenOptions
 
 SHARE = 5e-6
@@ -65,7 +66,18 @@ def build(
     model = model_of(plan, kernels, code, folder, options.threads)
     overrides = {"processor": options.processor, "features": options.features}
     processor = device.target.model_copy(update={key: value for key, value in overrides.items() if value is not None})
+    processor = _with_units(processor, plan, target)
     return dict(encode(compile_model(model, processor, folder, cache)))
+
+
+def _with_units(processor: Target, plan: Plan, target: CpuTarget) -> Target:
+    """A processor with the features of the units that a plan names."""
+    named = {unit for group in plan.groups for variant in group.variants for unit in variant.units.values()}
+    functions = [function for function, unit in target.units.items() if unit in named]
+    instructions = [INSTRUCTIONS.get((target.architecture, function)) for function in functions]
+    wanted = [f"+{each.features[target.vector_bytes]}" for each in instructions if each is not None and each.features]
+    missing = tuple(feature for feature in wanted if feature not in processor.features)
+    return processor.model_copy(update={"features": (*processor.features, *missing)}) if missing else processor
 
 
 def _printing(name: str, observe: Observe | None) -> Callable[[str, KernelIR], None] | None:
@@ -79,7 +91,7 @@ def grain(group: Group, kernel: Kernel, device: DeviceSpec) -> int | Expr:
     """The fewest tasks of a kernel worth handing to a thread, from what the group computes and moves (A13)."""
     lowest = device.level_names[1]
     moved = [each for part in (group.cost.read, group.cost.written) for each in part.values()]
-    rate = max(unit.rate for unit in device.compute) / device.cores
+    rate = (device.float_rate or max(unit.rate for unit in device.compute)) / device.cores
     bandwidth = device.bandwidth(lowest, 1) or rate
     if not isinstance(kernel.tasks, int):
         return _grain_over_symbols(kernel.tasks, group.cost.flops, moved, rate, bandwidth)

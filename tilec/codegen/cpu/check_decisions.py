@@ -12,6 +12,7 @@ from tilec.codegen.cpu.passes.block_tiles import iterators_of
 from tilec.codegen.cpu.pipeline import KernelContext, memories_read
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.vectorize import forms
+from tilec.ir.dots import dot_of
 from tilec.ir.plan import Group, Plan, Refusal, Variant
 from tilec.ir.program import Program
 from tilec.ir.vector_pieces import vector_count
@@ -32,6 +33,7 @@ def check_decisions(
         for node in table
         if node not in variant.vectors
     ]
+    refusals += _units(group, variant, context.target)
     refusals += _prefetch(lowered, variant, context.program)
     return (*refusals, *_streamed(lowered, group, variant, plan, context.program))
 
@@ -82,6 +84,19 @@ def _absent(iterator: str, dims: Mapping[str, Dim]) -> str:
         if iterator in iterators_of(dim):
             return f"it runs as one with {last}"
     return "a tile has one point along it"
+
+
+def _units(group: Group, variant: Variant, target: CpuTarget) -> Iterator[Refusal]:
+    """Units that the device does not have, or that do not compute what a node does."""
+    functions = {node.name: dot_of(node.expr.value) for node in group.nodes}
+    for node, unit in variant.units.items():
+        function = functions.get(node, "")
+        if not function:
+            yield Refusal(node, "unit", {"unit": unit, "why": "it is no sum of products of words"})
+        elif target.units.get(function) != unit:
+            known = target.units.get(function)
+            why = f"the device has {known!r} for {function}" if known else f"the device has no unit for {function}"
+            yield Refusal(node, "unit", {"unit": unit, "why": why})
 
 
 def _prefetch(lowered: LoweredKernel, variant: Variant, program: Program) -> Iterator[Refusal]:

@@ -14,7 +14,6 @@ from tilec.codegen.cpu.kernel_ir import KernelIR, Tile, tiles
 from tilec.codegen.cpu.passes.block_tiles import full_tiles, iterators_of
 from tilec.codegen.cpu.pipeline import KernelContext, Observe, lower_kernel
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.errors import UnsupportedError
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import as_expr
 from tilec.ir.plan import Group, Plan, PrefetchKind, Variant
@@ -68,18 +67,15 @@ def _kind(by_reader: int, in_all: int) -> PrefetchKind:
 def decided_variant(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
     """The variant of groups that share a kernel with what the rules choose for its program, in the names of the first.
 
-    A variant that is decided already, and one for which there is no code, stays as it is. Of symbols the rules take the
-    sizes that are usual where the variant runs, for all of which the decisions hold.
+    A variant that is decided already stays as it is. Of symbols the rules take the sizes that are usual where the
+    variant runs, for all of which the decisions hold. Raises UnsupportedError where there is no code for it.
     """
     variant = variant_of(groups[0], program)
     if variant.vectors:
         return variant
-    try:
-        large = large_results(device, plan, groups, program)
-        ranges = variant_ranges(plan, variant)
-        lowered = lowered_kernel(KernelContext(program, CpuTarget.of(device), large, symbol_ranges=ranges))
-    except UnsupportedError:
-        return variant
+    large = large_results(device, plan, groups, program)
+    ranges = variant_ranges(plan, variant)
+    lowered = lowered_kernel(KernelContext(program, CpuTarget.of(device), large, symbol_ranges=ranges))
     tensors = {parameter.name: parameter.tensor for parameter in program.parameters}
     full = lowered.full
     vectors = {node.name: _vector(full[node.name]) if node.name in full else "" for node in groups[0].nodes}

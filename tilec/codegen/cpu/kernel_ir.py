@@ -118,7 +118,8 @@ class Tile:
 
     `combine` merges the result with what the target holds. `ttype` is the type that literals take. Meanwhile what
     lies `ahead` is brought near. A tile of the plan's `node` follows what the plan says of it; copies and fills are
-    nobody's. `blocking` is how it is cut.
+    nobody's. Products of words are those of a compute `unit`, or by shifts where it names none. `blocking` is how it is
+    cut.
     """
 
     spatial: tuple[Dim, ...]
@@ -130,6 +131,7 @@ class Tile:
     combine: Combine = "none"
     ahead: tuple[Prefetch, ...] = ()
     node: str = ""
+    unit: str = ""
     blocking: Blocking | None = None
 
     @property

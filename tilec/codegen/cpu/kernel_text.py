@@ -74,7 +74,8 @@ def tile_text(tile: Tile) -> str:
     value = tile.value if tile.reducer is None else Reduce(tile.reducer, tuple(d.name for d in tile.reduce), tile.value)
     spatial, reduce = _dims(tile.spatial), _dims(tile.reduce)
     text = f"{text_of(tile.target)} {_SIGNS[tile.combine]} {text_of(value)}"
-    return text + (f" for {spatial}" if spatial else "") + (f" over {reduce}" if reduce else "")
+    text += (f" for {spatial}" if spatial else "") + (f" over {reduce}" if reduce else "")
+    return text + (f" on {tile.unit}" if tile.unit else "")
 
 
 def prefetch_text(ahead: Prefetch) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tilec.errors import UnsupportedError
 from tilec.ir.types import TTYPES
@@ -16,7 +18,8 @@ LOCAL_BYTES = 16 << 10
 @dataclass(frozen=True, slots=True)
 class CpuTarget:
     """SIMD registers: `vector_bytes` of one (64 for AVX-512, 32 for AVX2, 16 for NEON), `registers` of them, and the
-    measured `costs` of such machines.
+    measured `costs` of such machines; instructions are those of the `architecture`, in LLVM's words, `units` functions
+    of words with the unit for each.
 
     Processor and features belong to the compiler and are read from the device when the kernel is compiled.
     """
@@ -24,6 +27,8 @@ class CpuTarget:
     vector_bytes: int = 64
     registers: int = 32
     costs: CpuCosts = CpuCosts()
+    architecture: str = "x86_64"
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, device: DeviceSpec) -> CpuTarget:
@@ -33,9 +38,11 @@ class CpuTarget:
                 f"device {device.name} wants the back end {device.target.backend!r}, this is 'cpu'",
                 hint="Choose a device whose target.backend is cpu, such as host.",
             )
+        architecture = (device.target.triple or platform.machine()).split("-")[0]
         if device.vector is None:
-            return cls(vector_bytes=16, registers=16)
-        return cls(device.vector.bytes, device.vector.registers)
+            return cls(16, 16, architecture=architecture)
+        registers = device.vector.bytes, device.vector.registers
+        return cls(*registers, architecture=architecture, units=device.dot_units)
 
     def lanes(self, ttype: str) -> int:
         """Elements of a plain tType that fill a register in the type it is computed in (f16 and bf16 in f32)."""

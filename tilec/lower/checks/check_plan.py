@@ -17,6 +17,7 @@ from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.connected_parts import ConnectedPart, connected_parts
 from tilec.lower.counts.footprint import footprint, pools_of
 from tilec.lower.lowering_context import LoweringContext, lowering_context
+from tilec.lower.promote_halves import PROMOTED_TTYPE
 
 Nodes = Mapping[str, TensorExpr]
 
@@ -29,8 +30,8 @@ def problems(group: Group, variant: Variant, plan: Plan) -> tuple[Refusal, ...]:
         return tuple(refusals)
     nodes = {node.name: node.expr for node in group.nodes}
     parts = tuple(leaves(variant))
-    refusals = [*_levels(group, variant, parts), *_names(group, plan, nodes, parts), *_numbers(parts)]
-    refusals += [*_permutations(nodes, plan.tensors, parts), *_order(group)]
+    refusals = [*_levels(group, variant, parts), *_names(plan, nodes, parts), *_numbers(parts)]
+    refusals += [*_permutations(nodes, plan.tensors, parts), *_types(group, variant, plan), *_order(group)]
     refusals = refusals or list(shared_entries(variant, nodes))
     if not refusals:
         s = lowering_context(group, variant, plan)
@@ -70,13 +71,11 @@ def _levels(group: Group, variant: Variant, found: Sequence[Leaf]) -> Iterator[R
             yield Refusal(edge, "unknown-level", {"level": level} | ({"near": near} if near else {}))
 
 
-def _names(group: Group, plan: Plan, nodes: Nodes, found: Sequence[Leaf]) -> Iterator[Refusal]:
+def _names(plan: Plan, nodes: Nodes, found: Sequence[Leaf]) -> Iterator[Refusal]:
     """Names in decisions of what the group, the plan and the nodes do not have."""
-    halves = [n for n in nodes if n not in group.outputs and plan.tensors[n].ttype in HALVES]
     things: dict[NameKind, tuple[str, Collection[str]]] = {
         "node": ("node", nodes),
         "tensor": ("tensor", plan.tensors),
-        "half": ("half precision tensor that stays inside", halves),
     }
     for leaf in found:
         if not isinstance(leaf.form, Name) or (leaf.form.optional and not leaf.value):
@@ -117,6 +116,22 @@ def _permutations(nodes: Nodes, tensors: Mapping[str, Tensor], found: Sequence[L
             case Dimensions() if leaf.subject in tensors:
                 if sorted(leaf.value) not in ([], list(range(len(tensors[leaf.subject].shape)))):
                     yield Refusal(leaf.subject, "permutation", numbers)
+
+
+def _types(group: Group, variant: Variant, plan: Plan) -> Iterator[Refusal]:
+    """Types in which tensors of the group are not held: f32 alone holds half precision without rounding, and what
+    leaves the group has its own type."""
+    read = {tensor for node in group.nodes for tensor in operands(node.expr)}
+    halves = [t for t in sorted(read.difference(group.outputs)) if plan.tensors[t].ttype in HALVES]
+    for level, tensors in variant.held.items():
+        for tensor, ttype in tensors.items():
+            if level == variant.levels[0]:
+                why = {"what": "type in a buffer", "level": level, "why": "tensors have their own types there"}
+                yield Refusal(tensor, "unused", why)
+            elif tensor not in halves:
+                yield _unknown(level, "half precision tensor that does not leave the group", tensor, halves)
+            elif ttype != PROMOTED_TTYPE:
+                yield _unknown(tensor, f"type that holds {plan.tensors[tensor].ttype}", ttype, (PROMOTED_TTYPE,))
 
 
 def _order(group: Group) -> Iterator[Refusal]:

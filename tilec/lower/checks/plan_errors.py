@@ -31,6 +31,7 @@ REASONS: Final[Mapping[str, str]] = {
     "vector": "{edge}: vectors cannot run along {iterator}, {why}",
     "unroll": "{edge}: {size} points of {iterator} cannot be one body, {why}",
     "accumulators": "{edge} cannot have {size} accumulators, {why}",
+    "unit": "{edge} cannot be computed by '{unit}', {why}",
     "prefetch": "{edge} cannot be prefetched by '{what}', {why}",
     "streamed": "{edge} cannot be stored past the caches, {why}",
     "layout": "{edge} lies at {level} in the order {order} here, in {expected} for {other}",

@@ -21,6 +21,7 @@ NUMBERS: dict[str, dict[str, str]] = {
         "tile": "the tile of its last node with which it would fit, where no reduce step is short enough",
     },
     "illegal": {"parts": "parts (pieces that share registers) of the joined group"},
+    "code": {"why": "what code generation says"},
     "slower": {
         "joined": "what the joined group costs at least: picoseconds, or bytes where the recipe minimises bytes",
         "apart": "what the two groups cost as they are, in the same unit",
@@ -35,6 +36,7 @@ NUMBERS: dict[str, dict[str, str]] = {
         "tensors": "reads of tensors in the consumer's expression",
         "readers": "nodes that the stored result of the choice serves, where it is stored for several",
     },
+    "no-rule": {},
     "length": {
         "accesses": "reads in the composed expression (when a movement is composed)",
         "nodes": "nodes of the joined group, or of the part with the consumer",
@@ -52,10 +54,12 @@ _SAMPLES: dict[str, Refusal] = {
     "cycle": refusal("h0", "y", "cycle"),
     "capacity": refusal("h1", "y", "capacity", level="smem", bytes=262144, capacity=166912, step=16),
     "illegal": refusal("h1", "y", "illegal", parts=5),
+    "code": refusal("h1", "y", "code", why="it has more operands than registers"),
     "slower": refusal("h1", "y", "slower", joined=18400000, apart=15900000),
     "outputs-differ": refusal("h0", "h1", "outputs-differ", results=2, reason="no iterators move along"),
     "not-affine": refusal("x_r", "y", "not-affine", iterators="c, kh, kw"),
     "choice": refusal("cat", "y", "choice", tensors=4, readers=2),
+    "no-rule": refusal("h1", "y", "no-rule"),
     "length": refusal("h7", "y", "length", nodes=260, most=256),
 }
 
@@ -71,12 +75,14 @@ _REMEDIES: dict[str, str] = {
     "capacity": "Give the level more capacity in the device file, or use smaller types; (bytes - capacity) is what is "
     "missing.",
     "illegal": "Keep the groups apart; results that leave the group from inside its reduce loops cause it.",
+    "code": "Nothing to mend: the group was cut there. `--print-between-passes` shows the search before and after.",
     "slower": "Nothing to mend if the prediction holds. `schedule --profile` times candidates of the groups; "
     "`objective: traffic` weighs bytes instead.",
     "outputs-differ": "Results of one group read a common ancestor along iterators of equal extent. Where one is not "
     "needed, take it out of the model's outputs.",
     "not-affine": "Keep the reshape or transpose away from the reduction: let its sizes divide each other.",
     "choice": "Nothing to mend: the choice (Concat, Where, Pad) is computed once and stored.",
+    "no-rule": "Nothing to mend: `fusion: apollo` goes by rules alone. `fusion: full` goes by predicted times.",
     "length": "Raise schedule.group_nodes in the recipe where a group became too long; nothing to mend of others.",
 }
 

@@ -69,20 +69,25 @@ def memory(root: Path = Path("/")) -> Iterator[Finding]:
 
 
 def compilers(output: Output | None = None) -> Iterator[Finding]:
-    """Compilers and GPUs; plans for GPUs do not need them."""
+    """Compilers and GPUs; plans for GPUs do not need them, and a C++ compiler builds their kernels for the emulator."""
     ask = output or printed
-    for name in ("nvcc", "hipcc"):
+    for name, without in (("nvcc", _NO_NEED), ("hipcc", _NO_NEED), ("g++", _TILES_ONLY)):
         version_text = ask([name, "--version"])
-        lines = [line for line in (version_text or "").splitlines() if "release" in line or "version" in line]
-        yield _optional(name, version_text is not None, lines[0].strip() if lines else "found")
+        lines = (version_text or "").splitlines()
+        named = [line for line in lines if "release" in line or "version" in line] or lines
+        yield _optional(name, version_text is not None, named[0].strip() if named else "found", without)
     gpus = ask(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
     names = "; ".join((gpus or "").strip().splitlines())
-    yield _optional("gpu", bool(names), names)
+    yield _optional("gpu", bool(names), names, _NO_NEED)
 
 
-def _optional(check: str, there: bool, text: str) -> Finding:
-    none = "not found; plans and tile programs for GPUs need none"
-    return Finding(check, "info", text if there else none)
+_NO_NEED = "plans and tile programs for GPUs need none"
+
+_TILES_ONLY = "without one (or clang++) `verify` runs tile programs of GPUs, not their kernels"
+
+
+def _optional(check: str, there: bool, text: str, without: str) -> Finding:
+    return Finding(check, "info", text if there else f"not found; {without}")
 
 
 def printed(command: Sequence[str]) -> str | None:

@@ -37,6 +37,7 @@ def edge_text(explanation: EdgeExplanation) -> str:
     rule = next((verdict.rule for verdict in explanation.steps if verdict.step == explanation.decided_by), "")
     if rule:
         lines.append(f"  rule: {rule}")
+    lines.append(f"  fusion apollo: {explanation.apollo_rule or 'no rule'} joins them")
     if explanation.joined is not None:
         lines += ["", *_join_lines(explanation.joined)]
     if explanation.below is not None:

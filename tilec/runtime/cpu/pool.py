@@ -21,12 +21,6 @@ from tilec.spec.cpus import usable_cpus
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-IDLE_SPIN = 50e-6
-"""Seconds that a worker spins for the next run before it sleeps: back-to-back runs need no system call."""
-
-WAIT_SPIN = 20e-6
-"""Seconds that a thread spins for another one's tasks before it sleeps."""
-
 EXIT_SECONDS = 10.0
 """Seconds after which the process ends though a worker, which a busy machine lets wait, has not left compiled code."""
 
@@ -41,8 +35,8 @@ class Pool:
         words = self._block.view(np.int64)
         seconds = _pause_seconds(library)
         words[job_layout.POOL_THREADS // 8] = threads
-        words[job_layout.POOL_SPINS // 8] = int(IDLE_SPIN / seconds)
-        self._wait_spins = int(WAIT_SPIN / seconds)
+        words[job_layout.POOL_SPINS // 8] = int(job_layout.IDLE_SPIN / seconds)
+        self._wait_spins = int(job_layout.WAIT_SPIN / seconds)
         self._returned: list[NDArray[np.uint8]] = []
         self._lock = threading.Lock()
         cpus = usable_cpus()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from tilec.errors import UnsupportedError
 from tilec.ir.canonical_group import iterator_names, tensor_names
 from tilec.ir.decisions import Renaming, renamed
 from tilec.ir.plan import Group, Plan, Variant
@@ -13,26 +14,42 @@ from tilec.ir.program import Program
 from tilec.scheduler.building.kernel_names import kernel_name
 
 
+class RefusedCodeError(Exception):
+    """Groups, by name, for which a back end has no code, and why."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        super().__init__(reasons)
+        self.reasons = reasons
+
+
 class Decide(Protocol):
     """A back end's rules for vectors, unrolling, fetches and stores; `schedule` is called with them."""
 
     def __call__(self, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
-        """The variant of groups that share a kernel, in the names of the first of them, whose tile program is given."""
+        """The variant of groups that share a kernel, in the names of the first of them, whose tile program is given.
+        Raises UnsupportedError where there is no code for it."""
 
 
 def with_code_decisions(plan: Plan, programs: Mapping[str, Program], decide: Decide) -> Plan:
     """The plan with what a back end decides, once for every kernel of the `programs`; kernels get the names of what is
-    decided."""
+    decided. Raises RefusedCodeError for groups that it has no code for."""
     sharing: dict[str, list[Group]] = {}
     for group in plan.groups:
         for variant in group.variants:
             sharing.setdefault(variant.kernel, []).append(replace(group, variants=(variant,)))
     decided: dict[tuple[str, str], Variant] = {}
+    refused: dict[str, str] = {}
     for kernel, groups in sharing.items():
-        variant = decide(plan, groups, programs[kernel])
+        try:
+            variant = decide(plan, groups, programs[kernel])
+        except UnsupportedError as error:
+            refused |= dict.fromkeys((group.name for group in groups), error.message)
+            continue
         first = groups[0]
         name = kernel_name(first.nodes, first.outputs, first.connect, variant, plan.tensors, plan.levels)
         decided |= {(group.name, kernel): _like(first, replace(variant, kernel=name), group) for group in groups}
+    if refused:
+        raise RefusedCodeError(refused)
     named = tuple(
         replace(group, variants=tuple(decided[group.name, variant.kernel] for variant in group.variants))
         for group in plan.groups

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tilec.ir.dots import dot_of
 from tilec.ir.expr import Const, accesses
 from tilec.ir.graph import Graph, Node
 from tilec.ir.plan import Cost, Group, PlanLevel, Sizes, Tail, Variant
+from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.scheduler.analysis.access import is_data_dependent
 from tilec.scheduler.analysis.promote_halves import wide_inside
 from tilec.scheduler.analysis.vector_iterator import staged_order
@@ -54,24 +56,32 @@ class TiledGroup:
 class GroupBuilder:
     """Turns decisions into blocks and groups.
 
-    graph    grows by the tensors of packed weights
-    packs    packed tensor -> the node that makes it
-    layouts  last node of a core's block -> orders of dimensions of tensors in a core's level
-    direct   last node of a core's block -> operands that are read where they lie, below the core's level
-    orders   orders of register tiles by content
-    walks    orders of tasks by content
+    graph      grows by the tensors of packed weights
+    packs      packed tensor -> the node that makes it
+    layouts    last node of a core's block -> orders of dimensions of tensors in a core's level
+    direct     last node of a core's block -> operands that are read where they lie, below the core's level
+    converted  last node of a core's block -> operands that the core's level holds in the type that is computed in
+    orders     orders of register tiles by content
+    walks      orders of tasks by content
     """
 
     graph: Graph
     packs: dict[str, Node] = field(default_factory=dict)
     layouts: dict[str, Orders] = field(default_factory=dict)
     direct: dict[str, frozenset[str]] = field(default_factory=dict)
+    converted: dict[str, frozenset[str]] = field(default_factory=dict)
     orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
     walks: dict[object, TaskWalk] = field(default_factory=dict)
 
     def aside(self) -> GroupBuilder:
         """A copy: what it builds leaves this builder as it is."""
-        return replace(self, packs=dict(self.packs), layouts=dict(self.layouts), direct=dict(self.direct))
+        return replace(
+            self,
+            packs=dict(self.packs),
+            layouts=dict(self.layouts),
+            direct=dict(self.direct),
+            converted=dict(self.converted),
+        )
 
     def core_block(self, problem: FusionProblem, members: Sequence[int], tile: TaskTile) -> Block:
         """The block of a core's level, made of one block of the highest level for each part."""
@@ -90,6 +100,7 @@ class GroupBuilder:
         nodes = tuple(node for block in inner for node in block.nodes)
         self.layouts[nodes[-1].name] = _layouts(pieces)
         self.direct[nodes[-1].name] = direct(tiling, *_arrays(tile))
+        self.converted[nodes[-1].name] = tiling.converted
         inner = inner if target.top != target.core_level else ()
         steps_key = tuple((node, tuple(of.items())) for node, of in tile.steps.items())
         key = (problem.key(members, tiling.outputs), tuple(tile.sizes.items()), steps_key)
@@ -126,6 +137,7 @@ class GroupBuilder:
         tails: dict[str, dict[str, Tail]] = {}
         layouts: Orders = {}
         read_in_place: set[str] = set()
+        converted: set[str] = set()
         for part in block.walk():
             if part.sizes:
                 tiles.setdefault(names[part.level], {})[part.final.name] = dict(part.sizes)
@@ -139,7 +151,8 @@ class GroupBuilder:
             if part.level == target.core:
                 layouts |= self.layouts[part.final.name]
                 read_in_place |= self.direct[part.final.name]
-        exprs = [node.expr for node in block.nodes]
+                converted |= self.converted[part.final.name]
+        exprs, units = [node.expr for node in block.nodes], dict(target.units)
         variant = Variant(
             guard=Const(True),
             levels=tuple(level.name for level in target.levels),
@@ -151,8 +164,9 @@ class GroupBuilder:
             tails=tails,
             loads=_loads(block, target, read_in_place),
             layouts={target.core_level: layouts} if layouts else {},
+            units={node.name: units[fn] for node in block.nodes if (fn := dot_of(node.expr.value)) in units},
             shared={name: entry for part in block.walk() for name, entry in part.shared.items()},
-            wide=wide_inside(exprs, outputs, self.graph.tensors, target.widened),
+            held=_held(block, wide_inside(exprs, outputs, self.graph.tensors, target.widened), converted, target),
         )
         kernel = kernel_name(block.nodes, outputs, connect, variant, self.graph.tensors, target.levels)
         return TiledGroup(block, outputs, connect, replace(variant, kernel=kernel), seconds)
@@ -165,7 +179,7 @@ def _apart(part: Part, register: RegisterTile, problem: FusionProblem) -> list[t
     shared = common_iterators(part).shared
     sizes = {shared[i][anchor.name]: n for i, n in register.sizes.items() if i in shared}
     along = register.vector.iterator if register.vector.kind == "spatial" else ""
-    first = RegisterTile(sizes, register.vector, along, register.cycles)
+    first = RegisterTile(sizes, register.vector, along, register.cycles, held=register.held)
     tile = register_tile(rest, problem.graph, problem.constants, problem.target, problem.numbers)
     return [((anchor.name,), (anchor,), first), ((anchor.name, "rest"), rest, tile)]
 
@@ -196,6 +210,18 @@ def _loads(block: Block, target: TargetModel, direct: Set[str]) -> dict[str, tup
                 top = target.core + (tensor not in direct)
                 loads[tensor] = () if stays else tuple(level.name for level in target.levels[below + 1 : top])
     return loads
+
+
+def _held(block: Block, wide: Sequence[str], converted: Set[str], target: TargetModel) -> dict[str, dict[str, str]]:
+    """Level -> tensors -> types: what is `wide` is f32 from the lowest level where the group holds it, what is
+    `converted` from a core's."""
+    held: dict[str, dict[str, str]] = {}
+    if converted:
+        held[target.core_level] = dict.fromkeys(sorted(converted), PROMOTED_TTYPE)
+    for tensor in wide:
+        level = min(level for edge, level in block.connections().items() if edge.split("->")[0] == tensor)
+        held.setdefault(target.levels[level].name, {})[tensor] = PROMOTED_TTYPE
+    return held
 
 
 def _layouts(pieces: Sequence[tuple[object, Part, RegisterTile]]) -> Orders:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tilec.ir.algebra import simplify
+from tilec.ir.dots import DOTS, WORD
 from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, operands
 from tilec.ir.loop_steps import loop_steps
 from tilec.ir.plan import Cost, Group, Plan
@@ -81,9 +82,19 @@ def _flops(group: Group) -> Expr:
 
 def flops(expr: TensorExpr) -> Expr:
     """Arithmetic operations of a node: one for each operator and function at each point, one for each addition of a
-    reduction; indices, guards and choices count as none."""
+    reduction; indices, guards and choices count as none. The product of two words is those of their elements."""
     each = _arithmetic(expr.value) + (1 if expr.reduce else 0)
     return simplify(Binary("*", Const(each), element_count(expr.extents)))
+
+
+def operations_at_peak(expr: TensorExpr) -> Expr:
+    """Operations of a node as units execute them, in `flops` of the device's peak: the product of two words, which a
+    unit adds to a sum at once, is one multiply-add."""
+    counted = flops(expr)
+    match expr.value:
+        case Call(fn, _) if fn in DOTS:
+            return simplify(Binary("//", counted, Const(DOTS[fn].count)))
+    return counted
 
 
 def _arithmetic(body: Expr) -> int:
@@ -92,6 +103,10 @@ def _arithmetic(body: Expr) -> int:
             return (op in ("+", "-", "*", "/")) + _arithmetic(left) + _arithmetic(right)
         case Call("where", (_, yes, no)):
             return _arithmetic(yes) + _arithmetic(no)
+        case Call(fn, args) if fn in DOTS:
+            return 2 * DOTS[fn].count - 1 + sum(_arithmetic(a) for a in args)
+        case Call(fn, args) if fn == WORD:
+            return sum(_arithmetic(a) for a in args)
         case Call(fn, args):
             return (fn not in TTYPES and fn not in ("not", "neg")) + sum(_arithmetic(a) for a in args)
         case _:

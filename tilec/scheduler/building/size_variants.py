@@ -67,7 +67,7 @@ def with_size_variants(
     symbols = {s for node in nodes for extent in node.expr.extents for s in variables(extent)}
     if not symbols:
         return group
-    registers = tuple(tuple(sorted(register.sizes.items())) for register in tile.registers)
+    registers = tuple((tuple(sorted(register.sizes.items())), register.held) for register in tile.registers)
     plain = problem.anonymous(tile, members)
     key = (problem.key(members, group.outputs), tuple(tile.sizes.items()), repr(plain.steps), registers, most)
     known = problem.cache.classes
@@ -255,7 +255,7 @@ def _register_tile_at(at: FusionProblem, part: Part, like: RegisterTile) -> Regi
     if vector.kind == "spatial" and any(is_panelled(o, anchor, vector, at.constants) for o in operands_of(anchor)):
         whole = extent_of(anchor.domain[vector.iterator], at.numbers)
         decided = {vector.iterator: like.sizes.get(like.along, whole)}
-    return register_tile(part, at.graph, at.constants, at.target, at.numbers, decided=decided)
+    return register_tile(part, at.graph, at.constants, at.target, at.numbers, decided=decided, held=like.held)
 
 
 def _variant_of(

@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 from tilec.ir.plan import Refusal
-from tilec.scheduler.building.plan_costs import flops
+from tilec.scheduler.building.plan_costs import operations_at_peak
 from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN, FusionProblem
 from tilec.scheduler.refusals import refusal
 from tilec.scheduler.tiling.further_sinks import further_sinks, is_connected, sinks_of
@@ -110,7 +110,7 @@ class GroupCosts:
         nodes = sum(len(problem.parts[n]) for n in members)
         if nodes > problem.max_nodes:
             return refusal("", "", "length", nodes=nodes, most=problem.max_nodes)
-        reason = _unaligned(problem, members)
+        reason = unaligned_results(problem, members)
         if reason is not None:
             return reason
         apart = sum(self.single[n] for n in members)
@@ -153,7 +153,7 @@ def cost_numbers(joined: float, apart: float, problem: FusionProblem, gain: floa
     return numbers | ({"limit": int(apart * gain * unit)} if joined < apart else {})
 
 
-def _unaligned(problem: FusionProblem, members: Sequence[int]) -> Refusal | None:
+def unaligned_results(problem: FusionProblem, members: Sequence[int]) -> Refusal | None:
     """Why results of a group that its last node does not need cannot be tiled along with it (W06); None if they can,
     or there are none."""
     nodes = [node for number in members for node in problem.parts[number]]
@@ -181,7 +181,9 @@ def roofline(problem: FusionProblem, members: Sequence[int]) -> float:
         return moved
     if problem.objective == "footprint" or not inside:
         return 0.0
-    work = sum(float(problem.numbers.size(flops(n.expr))) for n in tiling.nodes if _multiplies(n.expr.reduce))
+    work = sum(
+        float(problem.numbers.size(operations_at_peak(n.expr))) for n in tiling.nodes if _multiplies(n.expr.reduce)
+    )
     return target.launch + max(work / target.peak, moved / target.refill / target.cores)
 
 

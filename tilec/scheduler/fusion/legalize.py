@@ -98,7 +98,7 @@ def legalize_groups(
         if tiles:
             legal.append(LegalGroup(problem, members, tiles))
         else:
-            waiting += reversed(_pieces(members, problem, options.partition))
+            waiting += reversed(cheapest_pieces(members, problem, options.partition))
         advance(len(legal), len(legal) + len(waiting))
     return legal
 
@@ -168,7 +168,7 @@ def _group_alone(members: Members, problem: FusionProblem, room: float = 1.0) ->
     )
 
 
-def _pieces(members: Members, problem: FusionProblem, options: PartitionGroups) -> list[Members]:
+def cheapest_pieces(members: Members, problem: FusionProblem, options: PartitionGroups) -> list[Members]:
     """The cheapest groups of the parts of a group that cannot be one; reductions that share a loop do not stay
     together without it."""
     whole = tuple(range(len(members)))

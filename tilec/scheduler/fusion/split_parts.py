@@ -40,7 +40,7 @@ class SplitParts(SearchStep):
     def applies(self, state: SearchState) -> bool:
         """Single nodes have no pieces; bytes that a part holds are no sum of those of its pieces."""
         options = state.options
-        return super().applies(state) and options.fusion != "none" and options.objective != "footprint"
+        return super().applies(state) and options.fusion in ("register", "full") and options.objective != "footprint"
 
     def level(self, target: TargetModel) -> str:
         """Registers."""

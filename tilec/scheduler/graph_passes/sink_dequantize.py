@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, TensorExpr, Var, operands
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Scalar, TensorExpr, Var, operands
 from tilec.ir.graph import Graph, Node, Tensor
 from tilec.ir.types import TTYPES
 from tilec.scheduler.analysis.access import is_movement
 from tilec.scheduler.analysis.contraction import is_contraction
 from tilec.scheduler.graph_passes.rewrite import fresh, substitute_accesses, with_nodes, with_value
+from tilec.scheduler.graph_passes.select_codes import code_of, is_selection, selected_codes
 from tilec.scheduler.refusals import RewrittenGraph
 
 CODE_BITS = 16
@@ -32,6 +34,14 @@ class Dequantized:
     def uniform(self) -> bool:
         """Whether zero point and scale are literals."""
         return isinstance(self.zero, Const) and isinstance(self.scale, Const)
+
+    def quantized(self, value: Scalar, ttype: str) -> Const | None:
+        """The code to which a literal is quantised, of a uniform scale and zero point."""
+        match self.zero, self.scale:
+            case Const(int() as zero), Const(float() as scale):
+                return code_of(value, zero, scale, ttype)
+            case _:
+                return None
 
     def body(self, code: Access) -> Expr:
         """The real number of another code."""
@@ -62,9 +72,13 @@ def sink_dequantize(draft: RewrittenGraph) -> RewrittenGraph:
         -> T_codes1[j, i] = Q[i, j];  Y[j, i] = f32(i32(T_codes1[j, i]) - 3) * 0.5 + B[j, i]
     rewrite of a quantisation with the same scale and zero point:
         P[j, i] = u8(round(T[j, i] / 0.5) + 3.0)  ->  P[j, i] = T_codes1[j, i]
+    rewrite of a selection that is read by such quantisations alone:
+        M[i] = max(j, where(j >= 1, R[i, j - 1], -inf));  P[i] = u8(round(M[i] / 0.5) + 3.0)
+        -> M_codes1[i] = max(j, where(j >= 1, Q[i, j - 1], 0));  P[i] = M_codes1[i]
     checks:
         contractions keep reading real numbers: whether they can be sums of integers is decided for all factors at once
         a fill of a movement is 0.0, which is the zero point
+        quantisation is monotone: that of a maximum is the maximum of those of its parts, literals among them
     """
     graph = draft.graph
     state = _Sunk(graph)
@@ -85,11 +99,21 @@ class _Sunk:
     real: dict[str, TensorExpr] = field(default_factory=dict)
     changed: bool = False
 
+    @cached_property
+    def readers(self) -> dict[str, tuple[Node, ...]]:
+        """Tensor -> nodes that read it."""
+        return self.graph.consumers()
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        """Results of the graph."""
+        return frozenset(port.tensor for port in self.graph.outputs)
+
     def add(self, node: Node) -> None:
         """Append a node, rewritten."""
         read = {t: self.real[t] for t in operands(node.expr) if t in self.real}
         expr = node.expr
-        if read and is_movement(expr):
+        if read and (is_movement(expr) or is_selection(expr)):
             expr = self._moved(node, read) or self._substituted(expr, read)
         elif read and not is_contraction(expr):
             expr = self._substituted(expr, read)
@@ -133,29 +157,45 @@ class _Sunk:
         if any(each is None or (each.zero, each.scale) != (first.zero, first.scale) for each in bodies):
             return None
         kinds = {self._type(each.code.tensor) for each in bodies if each is not None}
-        codes = _codes(node.expr.body, read, first.zero)
-        if codes is None or len(kinds) != 1:
+        if len(kinds) != 1:
+            return None
+        ttype = kinds.pop()
+        codes = self._codes_of(node, read, first, ttype)
+        if codes is None:
             return None
         name = fresh(f"{node.name}_codes", {*self.graph.tensors, *self.tensors})
-        self.tensors[name] = Tensor(node.expr.shape, kinds.pop())
+        self.tensors[name] = Tensor(node.expr.shape, ttype)
         self.nodes.append(replace(node, expr=with_value(replace(node.expr, tensor=name), codes)))
         point = Access(name, tuple(map(Var, node.expr.spatial)))
-        return replace(node.expr, body=first.body(point))
+        return TensorExpr(node.name, node.expr.spatial, (), node.expr.shape, first.body(point))
 
+    def _codes_of(self, node: Node, read: Mapping[str, TensorExpr], real: Dequantized, ttype: str) -> Expr | None:
+        """A movement or a selection of real numbers as one of their codes; None where it is not the same."""
 
-def _codes(body: Expr, read: Mapping[str, TensorExpr], zero: Expr) -> Expr | None:
-    """A movement of real numbers as one of their codes; None where it fills with something else than 0."""
-    match body:
-        case Access(tensor, _) if tensor in read:
-            parts = dequantized(substitute_accesses(body, read[tensor]))
+        def code(access: Access) -> Expr | None:
+            parts = dequantized(substitute_accesses(access, read[access.tensor]))
             return None if parts is None else parts.code
-        case Const(value) if value == 0:
-            return zero
-        case Call("where", (condition, yes, no)):
-            a, b = _codes(yes, read, zero), _codes(no, read, zero)
-            return None if a is None or b is None else Call("where", (condition, a, b))
-        case _:
+
+        if is_movement(node.expr):
+            moved = selected_codes(node.expr.body, code, lambda value: real.zero if value == 0 else None)
+            if moved is not None:
+                return moved
+        if not self._is_quantised_again(node, real):
             return None
+        return selected_codes(node.expr.value, code, lambda value: real.quantized(value, ttype))
+
+    def _is_quantised_again(self, node: Node, real: Dequantized) -> bool:
+        """Whether all that reads a node, or what is moved of it, quantises it with its own scale and zero point."""
+        readers = self.readers[node.name]
+        if node.name in self.outputs or not readers:
+            return False
+        producer = TensorExpr(node.name, node.expr.spatial, (), node.expr.shape, real.body(real.code))
+        return all(
+            self._is_quantised_again(reader, real)
+            if is_movement(reader.expr) and operands(reader.expr) == (node.name,)
+            else isinstance(self._again(substitute_accesses(reader.expr.body, producer), reader.name), Access)
+            for reader in readers
+        )
 
 
 def _requantized(body: Expr) -> Access | None:

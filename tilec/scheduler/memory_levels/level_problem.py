@@ -14,9 +14,10 @@ from tilec.ir.reads import reads
 from tilec.ir.types import element_bytes
 from tilec.lower.padding import fill_of, unguarded
 from tilec.lower.promote_halves import PROMOTED_TTYPE
+from tilec.scheduler.analysis.abstract_literals import abstract_literals
 from tilec.scheduler.analysis.access import is_data_dependent
 from tilec.scheduler.analysis.promote_halves import wide_inside
-from tilec.scheduler.building.plan_costs import flops
+from tilec.scheduler.building.plan_costs import operations_at_peak
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.tiling_problem import Objective
 
@@ -166,7 +167,7 @@ class LevelProblem:
         return NodeFacts(
             bare=bare,
             extents={i: around[i] if i in around else int(self.numbers.size(e)) for i, e in expr.domain.items()},
-            work=float(self.numbers.size(flops(expr))) / max(1, points),
+            work=float(self.numbers.size(operations_at_peak(expr))) / max(1, points),
             shapes=shapes,
             indices=tuple(
                 (r.tensor, tuple(frozenset[str]() if i is None else variables(i) for i in r.index)) for r in reads(bare)
@@ -222,4 +223,4 @@ def _place(index: Expr | None, expr: TensorExpr) -> str | int | None:
 
 
 def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:
-    return replace(expr, tensor=names[expr.tensor], body=rename_tensors(expr.body, names))
+    return replace(expr, tensor=names[expr.tensor], body=abstract_literals(rename_tensors(expr.body, names)))

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -22,9 +23,22 @@ _SECONDS = 1.0
 """Interval at which a child checks that its parent is alive, in seconds."""
 
 
+_ALONE: ContextVar[bool] = ContextVar("alone", default=False)
+
+
 def process_count() -> int:
     """Number of processes that the search may use."""
-    return len(usable_cpus()) if sys.platform == "linux" else 1
+    return len(usable_cpus()) if sys.platform == "linux" and not _ALONE.get() else 1
+
+
+@contextmanager
+def without_children() -> Iterator[None]:
+    """Inside, the search uses one process: others have the rest of the machine."""
+    token = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
 
 
 @contextmanager

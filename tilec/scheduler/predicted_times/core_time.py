@@ -33,12 +33,14 @@ from tilec.scheduler.tiling.tiling_problem import Extents, TilingProblem
 @dataclass(frozen=True, slots=True)
 class PlannedPart:
     """A part with the sizes of its register tile (None: a plan does not decide them), as far as they are known by the
-    iterators of its first node, and whether last tiles are narrower."""
+    iterators of its first node, whether last tiles are narrower, and the places of the operands of its first node that
+    a core's level holds in the type that half precision is computed in."""
 
     nodes: tuple[Node, ...]
     sizes: Sizes | None = None
     decided: Sizes = field(default_factory=dict)
     clipped: bool = False
+    held: tuple[int, ...] = ()
 
 
 def core_seconds(planned: PlannedGroup, block: Block, target: TargetModel, around: Extents) -> float:
@@ -70,7 +72,14 @@ def _part(nodes: tuple[Node, ...], sizes: Sizes, clipped: bool, planned: Planned
     whole = {i: int(planned.numbers.size(e)) for i, e in final.domain.items()}
     shared = common_iterators(nodes).shared
     decided = {names[first.name]: sizes.get(i, whole[i]) for i, names in shared.items()}
-    return PlannedPart(nodes, sizes, decided, clipped)
+    return PlannedPart(nodes, sizes, decided, clipped, _held(first, planned))
+
+
+def _held(first: Node, planned: PlannedGroup) -> tuple[int, ...]:
+    """The operands of a node that a core's level holds in another type than memory."""
+    made = {node.name for node in planned.nodes}
+    held = planned.variant.held.get(planned.target.core_level, {})
+    return tuple(n for n, tensor in enumerate(operands(first.expr)) if tensor in held and tensor not in made)
 
 
 def _rejoined(parts: Sequence[PlannedPart], planned: PlannedGroup, block: Block) -> list[PlannedPart]:
@@ -141,13 +150,15 @@ def _register_tiles(parts: Sequence[PlannedPart], problem: TilingProblem, block:
     usual: list[RegisterTile] = []
     for part in parts:
         options = register_options(part.nodes, graph, constants, target, numbers)
-        usual += [tile for tile in options if part.sizes in (None, tile.sizes)][:1]
+        usual += [tile for tile in options if part.sizes in (None, tile.sizes) and tile.held == part.held][:1]
     if len(usual) == len(parts) and (len(parts) == 1 or block.inner):
         return tuple(_as_planned(tile, part) for tile, part in zip(usual, parts, strict=True))
     tile = TaskTile(block.sizes, block.steps, (), 0.0, 0.0, 0, True)
     within = extents_in(problem, tile) if len(parts) > 1 else [{}]
     return tuple(
-        _as_planned(register_tile(part.nodes, graph, constants, target, numbers, extents, part.decided), part)
+        _as_planned(
+            register_tile(part.nodes, graph, constants, target, numbers, extents, part.decided, part.held), part
+        )
         for part, extents in zip(parts, within, strict=True)
     )
 

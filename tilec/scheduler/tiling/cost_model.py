@@ -120,7 +120,8 @@ def cost_terms(
     requested = _requested(problem, seen, loops)
     stored = sum(problem.whole(t) * _rounded(problem, seen, t) for t in problem.outputs) / np.maximum(tasks, 1)
     stream = (sum(requested.values()) + (2 * final if implicit else stored)) / target.refill
-    copied = sum((loaded[t] for t in problem.staged if t in loaded), start=np.asarray(0.0))
+    copies = {t: loaded[t] * problem.held_bytes(t) / problem.bytes_of(t) for t in problem.staged if t in loaded}
+    copied = sum(copies.values(), start=np.asarray(0.0))
     for tensor, whole in _direct(problem, seen).items():
         copied = copied - np.where(whole, loaded[tensor], 0)
     for name, rounds in loops.sums.items():
@@ -307,7 +308,7 @@ def _held(
     for tensor, (first, last) in problem.held.items():
         if tensor not in seen.elements:
             continue
-        size = seen.elements[tensor] * problem.bytes_of(tensor)
+        size = seen.elements[tensor] * problem.held_bytes(tensor)
         first, last = loops.span(tensor, first, last) if loops.rounds else (first, last)
         if tensor in problem.formers:
             size = 2 * size

@@ -9,7 +9,7 @@ tiles do not divide an extent the last one either overlaps the one before it or,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
@@ -62,11 +62,13 @@ def register_blocking(
     numbers: Candidates,
     within: Mapping[str, int],
     decided: Mapping[str, int] | None = None,
+    converted: Collection[str] = (),
 ) -> RegisterBlocking:
     """The best tile of a reduction.
 
     `lanes` are the elements of a vector, `panels` says that weights are packed along the vector iterator, `within`
-    how far iterators run in a core's tile, `decided` which sizes are not to be chosen.
+    how far iterators run in a core's tile, `decided` which sizes are not to be chosen, `converted` which operands every
+    load converts to the type that is computed in.
     """
     extents = {i: int(numbers.size(e)) for i, e in expr.domain.items()}
     extents |= {i: min(n, extents[i]) for i, n in within.items()}
@@ -91,9 +93,13 @@ def register_blocking(
         """Cycles of a tile whose rows are those or fewer."""
         held = vectors * prod((tile[i] for i in rows), start=np.asarray(1))
         loads: Floats = np.zeros(held.shape)
+        work: Floats = np.asarray(held, np.float64)
         for operand in operands:
             seen = prod((tile[i] for i in rows if i in operand.iterators), start=np.asarray(1))
-            loads = loads + seen * (vectors if spatial in operand.iterators else 1)
+            along = spatial in operand.iterators
+            loads = loads + seen * (vectors if along else 1)
+            if operand.access.tensor in converted:
+                work = work + seen * (vectors * costs.conversion if along else costs.broadcast_conversion)
         fed = stream / max(1, steps) / target.feed * held / everywhere
         copies = np.asarray(1 if vector.kind == "spatial" else 2)
         if target.vectors:
@@ -101,7 +107,7 @@ def register_blocking(
             copies = np.clip(-(-costs.hiding_chains // held), 1, np.maximum(free // held, 1))
         latency = costs.addition_latency / np.minimum(copies, max(1, steps))
         chained = np.where(held < costs.hiding_chains, latency, 0)
-        step = reduce(np.maximum, (held / costs.additions, loads / costs.loads, fed, chained, evicted))
+        step = reduce(np.maximum, (work / costs.additions, loads / costs.loads, fed, chained, evicted))
         step = step + costs.load_friction * (loads / 4 + fed)
         lane_sums = costs.lane_sum * held if vector.kind == "reduce" else 0
         return np.asarray(steps * step + held + costs.tile_overhead + lane_sums)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tilec.ir.expr import Expr, TensorExpr, accesses, variables
+from tilec.ir.expr import Expr, TensorExpr, accesses, operands, variables
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.types import element_bytes
@@ -29,7 +29,8 @@ class RegisterTile:
 
     `vector` says how its first node is vectorised, `along` is the vector iterator's name in the final node (empty
     if there is none), `cycles` what one tile takes with its whole reduction.  Where tiles are `clipped`, last ones
-    along other iterators are narrower instead of overlapping those before them.
+    along other iterators are narrower instead of overlapping those before them.  `held` are places among the first
+    node's operands: those that a core's level holds in the type that half precision is computed in.
     """
 
     sizes: Mapping[str, int]
@@ -37,6 +38,7 @@ class RegisterTile:
     along: str
     cycles: float
     clipped: bool = False
+    held: tuple[int, ...] = ()
 
 
 def register_tile(
@@ -47,22 +49,25 @@ def register_tile(
     numbers: Candidates,
     within: Mapping[str, int] | None = None,
     decided: Mapping[str, int] | None = None,
+    held: tuple[int, ...] = (),
 ) -> RegisterTile:
     """The register tile of a part, for the node that begins it and everything computed on its result.
 
     `within` says how far the first node's iterators run in a core's tile (absent: all of it), `decided` which of its
-    sizes are not to be chosen.
+    sizes are not to be chosen, `held` which operands of the first node a core's level holds in the wider type.
     """
     anchor, final = part[0].expr, part[-1].expr
     vector = vector_of(anchor, graph, constants, target.costs)
-    lanes = target.lanes(max(element_bytes(graph.tensors[t].ttype) for t in (anchor.tensor, *_values(anchor, graph))))
+    computed = (graph.tensors[name].ttype for name in (anchor.tensor, *_values(anchor, graph)))
+    lanes = target.lanes(max(element_bytes(PROMOTED_TTYPE if of in target.widened else of) for of in computed))
     lined, worth = (vector.iterator, 1.0) if anchor.reduce else _lined(anchor, graph, target.costs)
     if anchor.reduce:
         lanes = lanes if vector.kind != "none" else 1
         panels = any(is_panelled(o, anchor, vector, constants) for o in operands_of(anchor))
         shapes = shapes_of([anchor], graph)
+        converted = [t for n, t in enumerate(operands(anchor)) if n not in held and n in halves(anchor, graph, target)]
         rows = {i: n for i, n in (within or {}).items() if i != vector.iterator or not panels}
-        tile = register_blocking(anchor, vector, lanes, panels, shapes, target, numbers, rows, decided)
+        tile = register_blocking(anchor, vector, lanes, panels, shapes, target, numbers, rows, decided, converted)
         varies = any(variables(anchor.domain[i]) for i in tile.sizes)
         sizes, cycles, clipped = tile.sizes, tile.cycles, tile.clipped and not varies
     else:
@@ -72,14 +77,19 @@ def register_tile(
         cycles = float(target.costs.tile_overhead)
         clipped = False
     if not target.vectors and not decided:
-        held = (graph.tensors[node.name].ttype for node in part)
-        sizes = _within(sizes, sum(element_bytes(PROMOTED_TTYPE if t in target.widened else t) for t in held), target)
+        stored = (graph.tensors[node.name].ttype for node in part)
+        sizes = _within(sizes, sum(element_bytes(PROMOTED_TTYPE if t in target.widened else t) for t in stored), target)
     points = prod(vector_count(n, lanes) if i == lined else n for i, n in sizes.items())
     cycles += sum(points * (operations(node.expr) + 2 / worth) / 2 for node in part if not node.expr.reduce)
     names = {shared[anchor.tensor]: i for i, shared in common_iterators(part).shared.items()}
     along = names.get(vector.iterator, "") if vector.kind == "spatial" else ""
     kept = {names[i]: n for i, n in sizes.items() if i in names and _cuts(n, final.domain[names[i]], numbers)}
-    return RegisterTile(kept, vector, along, cycles, clipped)
+    return RegisterTile(kept, vector, along, cycles, clipped, held)
+
+
+def halves(expr: TensorExpr, graph: Graph, target: TargetModel) -> tuple[int, ...]:
+    """Places among the operands of a node of half precision that the target computes in a wider type."""
+    return tuple(n for n, t in enumerate(operands(expr)) if graph.tensors[t].ttype in target.widened)
 
 
 def _cuts(size: int, extent: Expr, numbers: Candidates) -> bool:

@@ -20,6 +20,7 @@ from tilec.ir.expr import (
     accesses,
     children,
     constant_value,
+    operands,
     rebuild,
     variables,
 )
@@ -147,9 +148,17 @@ class TilingProblem:
 
     @cached_property
     def staged(self) -> frozenset[str]:
-        """Operands from outside that are copied: guarded halos, and those laid out anew for a product's vectors."""
+        """Operands from outside that are copied: guarded halos, those laid out anew for a product's vectors, and those
+        that are converted."""
         laid_out = {a.tensor for tile in self.tiles for a in tile.vector.staged}
-        return frozenset(t for t in laid_out | self.halos if t not in self.made)
+        return frozenset(t for t in laid_out | self.halos | self.converted if t not in self.made)
+
+    @cached_property
+    def converted(self) -> frozenset[str]:
+        """Operands of half precision that the core's level holds in the type that is computed in."""
+        pairs = zip(self.parts, self.tiles, strict=False)
+        wide = {operands(part[0].expr)[n] for part, tile in pairs for n in tile.held}
+        return frozenset(wide - self.made.keys())
 
     def sharing(self, stepped: str) -> Mapping[str, Mapping[str, str]]:
         """Reductions in the reduce loop of a node, itself or all of a chain -> their reduce iterators -> the node's."""
@@ -176,7 +185,7 @@ class TilingProblem:
         exprs = {node.name: node.expr for node in self.nodes}
         found: dict[str, frozenset[str]] = {}
         laid_out = {a.tensor for tile in self.tiles for a in tile.vector.staged}
-        for tensor in self.staged - laid_out:
+        for tensor in self.staged - laid_out - self.converted:
             reads = [(seat, exprs[name]) for _, seat, name in self.readers[tensor]]
             if all(ranging(expr) <= frozenset().union(*seat.variables) for seat, expr in reads):
                 found[tensor] = frozenset(expr.tensor for _, expr in reads)
@@ -269,6 +278,10 @@ class TilingProblem:
     def bytes_of(self, tensor: str) -> int:
         """Bytes of one element of a tensor as the group holds it."""
         return element_bytes(PROMOTED_TTYPE if tensor in self.wide else self.graph.tensors[tensor].ttype)
+
+    def held_bytes(self, tensor: str) -> int:
+        """Bytes of one element of a tensor in the core's level."""
+        return element_bytes(PROMOTED_TTYPE) if tensor in self.converted else self.bytes_of(tensor)
 
     def whole(self, tensor: str) -> int:
         """Bytes of a whole tensor."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.compile.compile_tir import PRINTED
 from tilec.codegen.cpu.decisions import UNDECIDED, Decisions
+from tilec.codegen.cpu.emit.dot_functions import dot_functions
 from tilec.codegen.cpu.emit.indices import Indices
 from tilec.codegen.cpu.emit.kernel_function import (
     Buffer,
@@ -36,11 +37,13 @@ from tilec.codegen.cpu.kernel_ir import (
     Step,
     Tile,
     memories_of,
+    tiles,
 )
 from tilec.codegen.cpu.passes.nontemporal_stores import nontemporal_stores, whole
 from tilec.codegen.cpu.pipeline import KernelContext, Observe, lower_kernel
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.ir.expr import Var
+from tilec.ir.dots import DOTS
+from tilec.ir.expr import Call, Var, walk
 from tilec.ir.program import Program
 from tilec.ir.sizes import LARGEST_SIZE, SymbolRange
 
@@ -117,7 +120,7 @@ class _Printer:
         ) -> None:
             nests = [nest for nest in self.tree.nests if nest.tasks != 0]
             used = {name for nest in nests for name in memories_of(nest.body)}
-            with self._streaming(used):
+            with self._streaming(used), self._dots(tiles(tuple(step for nest in nests for step in nest.body))):
                 self._nests(nests, self._place(buffers, scratch, used, Indices(sizes)), task, sizes)
 
         room = _most(self.tree.scratch_bytes)
@@ -136,7 +139,7 @@ class _Printer:
             used = set(memories_of(part.body))
             indices = Indices(dict(zip(part.variables, values, strict=True)))
             place = self._place(buffers, scratch, used, indices)
-            with self._streaming(used):
+            with self._streaming(used), self._dots(tiles(part.body)):
                 self._steps(part.body, place, indices)
 
         symbol = self._symbol(part.name)
@@ -146,6 +149,11 @@ class _Printer:
     def _streaming(self, used: Set[str]) -> AbstractContextManager[None]:
         past = [stored(memory.ttype) for memory in self.tree.memories if memory.name in used & self.tree.nontemporal]
         return nontemporal_stores(past, self.target.vector_bytes)
+
+    def _dots(self, printed: Iterable[Tile]) -> AbstractContextManager[None]:
+        parts = ((tile.unit, part) for tile in printed for part in walk(tile.value))
+        used = {(part.fn, unit) for unit, part in parts if isinstance(part, Call) and part.fn in DOTS}
+        return dot_functions(used, self.target.architecture, self.target.vector_bytes)
 
     def _place(self, operands: Mapping[str, Buffer], scratch: Scratch, used: Set[str], indices: Indices) -> _Place:
         """TIR buffers for the memories that a function uses, in which offsets into scratch are printed by `indices`.

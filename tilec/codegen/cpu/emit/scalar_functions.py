@@ -319,9 +319,26 @@ def convert(value: PrimExpr, source: str, target: str, lanes: int) -> PrimExpr:
     if source == "bool":
         return tirx.Select(value, constant(1, target, lanes), constant(0, target, lanes))
     if is_float(source) and not is_float(target):
-        name = "llvm.fptoui.sat" if target.startswith("uint") else "llvm.fptosi.sat"
-        return tirx.call_llvm_pure_intrin(vector_type(target, lanes), name, value)
+        return _saturated(value, source, target, lanes)
     return cast(value, target, lanes)
+
+
+def _saturated(value: PrimExpr, source: str, target: str, lanes: int) -> PrimExpr:
+    """A float as the nearest integer of a type towards 0; 0 for NaN.
+
+    LLVM converts vectors to integers of few bits lane by lane; limits applied before, an ordinary conversion does it.
+    """
+    unsigned, bits = target.startswith("uint"), int(target.lstrip("uint"))
+    if bits > 32 or (bits == 32 and (unsigned or source == "float32")):
+        name = "llvm.fptoui.sat" if unsigned else "llvm.fptosi.sat"
+        return tirx.call_llvm_pure_intrin(vector_type(target, lanes), name, value)
+    value = bind(value)
+    low, high = (0, (1 << bits) - 1) if unsigned else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+    least, most = constant(float(low), source, lanes), constant(float(high), source, lanes)
+    number = value if unsigned else tirx.Select(tirx.EQ(value, value), value, constant(0.0, source, lanes))
+    above = bind(tirx.Select(tirx.GT(number, least), number, least))
+    inside = bind(tirx.Select(tirx.LT(above, most), above, most))
+    return cast(cast(inside, "int32", lanes), target, lanes)
 
 
 def combiner(op: str, element: str, lanes: int) -> Callable[[PrimExpr, PrimExpr], PrimExpr]:

@@ -11,6 +11,7 @@ from math import gcd
 from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
+from tilec.codegen.cpu.emit.dot_functions import dot
 from tilec.codegen.cpu.emit.indices import Indices
 from tilec.codegen.cpu.emit.kernel_function import Buffer
 from tilec.codegen.cpu.emit.memory_access import Memories, element, stored
@@ -33,7 +34,8 @@ from tilec.codegen.cpu.stride_analysis import displacement
 from tilec.codegen.cpu.strip_mining import Strip, neighbours
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.algebra import polynomial
-from tilec.ir.expr import Access, Binary, Expr, constant_value
+from tilec.ir.dots import DOTS
+from tilec.ir.expr import Access, Binary, Call, Expr, constant_value
 from tilec.ir.scalars import is_weak
 from tilec.ir.vector_pieces import vector_pieces
 from tilec.spec.machine_costs import CpuCosts
@@ -380,16 +382,25 @@ class _Printer:
             accumulator = table[index, width, number % self.cut.chains]
             if factors:
                 a, b = (self.values.value(factor, self.ttype, where).across(width) for factor in factors)
-                accumulator.set(llvm("llvm.fmuladd", kind, width, a, b, accumulator.get()))
+                accumulator.set(self._multiplied(kind, width, a, b, accumulator.get()))
                 continue
             value = self.values.value(self.values.root, self.ttype, where).across(width)
             value = convert(value, self.element, kind, width)
             grow = grown if unrolled <= NESTED * self.cut.chains else combined
             accumulator.set(grow(str(self.tile.reducer), kind, width, accumulator.get(), value))
 
-    def _factors(self) -> tuple[Expr, ...]:
-        """The two factors of what a sum of floats adds up, if it is a product."""
+    def _multiplied(self, kind: str, lanes: int, a: PrimExpr, b: PrimExpr, total: PrimExpr) -> PrimExpr:
+        """A sum with one more product, or with those of two words."""
         root = self.values.root
+        if isinstance(root, Call):
+            return dot(root.fn, self.tile.unit, lanes, total, a, b)
+        return llvm("llvm.fmuladd", kind, lanes, a, b, total)
+
+    def _factors(self) -> tuple[Expr, ...]:
+        """The two factors of what a sum of floats adds up, if it is a product; the words of products of elements."""
+        root = self.values.root
+        if self.tile.reducer == "sum" and isinstance(root, Call) and root.fn in DOTS:
+            return root.args
         if self.tile.reducer == "sum" and is_float(self.element) and isinstance(root, Binary) and root.op == "*":
             return root.left, root.right
         return ()

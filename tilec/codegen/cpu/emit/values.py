@@ -15,16 +15,18 @@ from typing import Any
 
 from tvm import tirx
 
+from tilec.codegen.cpu.emit.dot_functions import dot
 from tilec.codegen.cpu.emit.expression_facts import ExpressionFacts, Place
 from tilec.codegen.cpu.emit.indices import ARITHMETIC, Indices, divided, not_negative
 from tilec.codegen.cpu.emit.memory_access import Memories, element, narrow, stored, widen
 from tilec.codegen.cpu.emit.scalar_functions import PRINTERS, convert
-from tilec.codegen.cpu.emit.vector_ops import PrimExpr, bind, constant, int64, ramp, reinterpret, splat
+from tilec.codegen.cpu.emit.vector_ops import PrimExpr, bind, cast, constant, int64, ramp, reinterpret, splat
 from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.guards import Guards, conjuncts, is_monotone
 from tilec.codegen.cpu.kernel_ir import Tile
 from tilec.codegen.cpu.stride_analysis import displacement
 from tilec.ir.algebra import linear_form, simplify
+from tilec.ir.dots import DOTS, WORD, WORD_TTYPE
 from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Var, accesses, children
 from tilec.ir.scalars import BITCASTS, is_weak
 from tilec.ir.types import TTYPES
@@ -58,6 +60,7 @@ class Values:
     def __init__(self, tile: Tile, vector: str | None, memories: Memories, indices: Indices) -> None:
         self.memories = memories
         self.vector = vector
+        self._unit = tile.unit
         self._ttypes = memories.ttypes
         self._indices = indices
         self._dims = tuple(d.name for d in tile.dims)
@@ -282,6 +285,12 @@ class Values:
                 return Value(ARITHMETIC[op](a.across(lanes), b.across(lanes)), lanes)
             case Binary(op, left, right):
                 return self._apply(op, ttype, (left, right), point, guards)
+            case Call(fn, args) if fn == WORD:
+                return self._word(args, point, lanes, guards)
+            case Call(fn, (x, w)) if fn in DOTS:
+                nothing = constant(0, element(DOTS[fn].accumulator), lanes)
+                words = (self.value(each, WORD_TTYPE, point, guards).across(lanes) for each in (x, w))
+                return Value(dot(fn, self._unit, lanes, nothing, *words), lanes)
             case Call(fn, args):
                 return self._apply(fn, self._met(args, ttype), args, point, guards)
         raise AssertionError(expr)
@@ -310,6 +319,43 @@ class Values:
         lanes = max(chosen.lanes, a.lanes, b.lanes)
         condition_value = chosen.expr if chosen.lanes == 1 else chosen.across(lanes)
         return Value(tirx.Select(condition_value, a.across(lanes), b.across(lanes)), lanes)
+
+    def _word(self, args: tuple[Expr, ...], point: Point, lanes: int, guards: Guards) -> Value:
+        """Elements that lie side by side are one load; others are shifted to their places."""
+        found = self._neighbours(args, point, lanes) if not guards else None
+        if found is not None:
+            offset, memory = found
+            elements = self.memories.get(memory, offset, 1, lanes * len(args))
+            return Value(reinterpret(elements, element(WORD_TTYPE), lanes), lanes)
+        kind = self.kind(args[0])
+        bits, word = TTYPES[kind].bits, element(WORD_TTYPE)
+        total: PrimExpr | None = None
+        for number, arg in enumerate(args):
+            value = self.value(arg, kind, point, guards)
+            code = cast(_bits(value.expr, kind, f"u{bits}", value.lanes), word, value.lanes)
+            placed = splat(code, lanes) if value.lanes < lanes else code
+            placed = tirx.shift_left(placed, constant(number * bits, word, lanes)) if number else placed
+            total = placed if total is None else tirx.bitwise_or(total, placed)
+        return Value(total, lanes)
+
+    def _neighbours(self, args: tuple[Expr, ...], point: Point, lanes: int) -> tuple[PrimExpr, str] | None:
+        """(offset, memory) of elements that follow each other along the words and inside each; None for others."""
+        first, count = args[0], len(args)
+        if not isinstance(first, Access) or self.memories.is_register(first.tensor):
+            return None
+        place = self.place(first)
+        moved = displacement(place.form, point.offsets)
+        for number, arg in enumerate(args):
+            if not isinstance(arg, Access) or arg.tensor != first.tensor:
+                return None
+            other = self.place(arg)
+            there = displacement(other.form, point.offsets)
+            alike = other.chain == place.chain and other.form.rest is None and there.rows == moved.rows
+            if not alike or there.elements - moved.elements != number:
+                return None
+        if lanes > 1 and place.along != count:
+            return None
+        return self.offset(place, point)[0], first.tensor
 
     # -- loads --------------------------------------------------------------------------------------------
 

@@ -303,12 +303,6 @@ class _Resolver:
         return _present(copy_tile(target.storage, source.storage, box, scope.ranges, combine))
 
     def compute(self, statement: ComputeTile, scope: Scope) -> list[Step]:
-        if statement.unit:
-            raise UnsupportedError(
-                f"{statement.expr.tensor} wants the unit {statement.unit!r}, for which this back end has no code",
-                self.program.name,
-                hint="Take it out of the plan's `units`.",
-            )
         box = tuple((i, scope.expr(lo), scope.expr(hi)) for i, lo, hi in statement.box)
         body = substitute(statement.expr.body, scope.values) if scope.values else statement.expr.body
         statement = replace(statement, box=box, expr=replace(statement.expr, body=body))

@@ -101,7 +101,8 @@ def compute_tile(
     if statement.accumulate and expr.reducer in ("sum", "max", "min", "prod"):
         combine = expr.reducer  # type: ignore[assignment]
     value = _flat(value, operands, inside)
-    tile = Tile(spatial, reduce, expr.reducer, value, place, target.storage.ttype, combine, node=expr.tensor)
+    kind, unit = target.storage.ttype, statement.unit
+    tile = Tile(spatial, reduce, expr.reducer, value, place, kind, combine, node=expr.tensor, unit=unit)
     return _without_reduction(tile)
 
 

@@ -1,0 +1,167 @@
+"""Models as C programs: the same bits as in Python, from several threads, and refusals in C."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper, numpy_helper
+
+from cli import models
+from tilec.codegen.cpu.c_api.emit import c_identifier
+from tilec.runtime import load
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("cc") is None or shutil.which("objcopy") is None, reason="no C compiler"),
+    pytest.mark.feature("B20", "B21"),
+]
+
+CALLERS = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include "first.h"
+#include "second.h"
+
+static tilec_session *session;
+static float expected[8 * 300];
+
+static tilec_tensor tensor(void *data, size_t bytes, int64_t rows, int64_t columns) {
+    tilec_tensor made = {data, bytes, TILEC_F32, 2, {rows, columns}};
+    return made;
+}
+
+static void *call(void *argument) {
+    static float x[16 * 300];
+    float y[8 * 300];
+    for (int round = 0; round < 200; round++) {
+        int rows = 1 + (round * 7 + *(int *)argument) % 300;
+        tilec_tensor in = tensor(x, sizeof x, rows, 16), out = tensor(y, sizeof y, 0, 0);
+        if (first_run(session, &in, &out) || out.shape[0] != rows || memcmp(y, expected, 32 * (size_t)rows))
+            return argument;
+    }
+    return NULL;
+}
+
+int main(void) {
+    static float x[16 * 300];
+    pthread_t callers[4];
+    int numbers[4] = {0, 1, 2, 3}, failed = 0;
+    tilec_session *other = NULL;
+    tilec_tensor in = tensor(x, sizeof x, 300, 16), out = tensor(expected, sizeof expected, 0, 0);
+    if (first_open(TILEC_C_ABI + 1, ".", 2, &session) != TILEC_BAD_ABI) return 2;
+    if (first_open(TILEC_C_ABI, "nowhere", 2, &session) != TILEC_BAD_FILE) return 3;
+    if (first_open(TILEC_C_ABI, ".", 2, &session) || second_open(TILEC_C_ABI, ".", 1, &other)) return 4;
+    if (first_run(session, &in, &out)) return 5;
+    for (int n = 0; n < 4; n++) pthread_create(&callers[n], NULL, call, &numbers[n]);
+    for (int n = 0; n < 4; n++) {
+        void *result;
+        pthread_join(callers[n], &result);
+        failed |= result != NULL;
+    }
+    if (failed) return 6;
+    in = tensor(x, 16, 300, 16);
+    if (first_run(session, &in, &out) != TILEC_BAD_ARGUMENT) return 7;
+    puts(first_error());
+    in = tensor(x, sizeof x, 300, 15);
+    if (first_run(session, &in, &out) != TILEC_BAD_ARGUMENT) return 8;
+    puts(first_error());
+    in = tensor(x, sizeof x, 3, 16), out = tensor(x, sizeof x, 0, 0);
+    if (first_run(session, &in, &out) != TILEC_BAD_ARGUMENT) return 9;
+    puts(first_error());
+    first_close(session);
+    second_close(other);
+    return 0;
+}
+"""
+
+
+def lookup(path: Path) -> Path:
+    """Rows of a table by indices, one of them varying: y = table[i]."""
+    table = numpy_helper.from_array(np.arange(28, dtype=np.float32).reshape(7, 4), "table")
+    i = helper.make_tensor_value_info("i", 7, ["n"])
+    gather = helper.make_node("Gather", ["table", "i"], ["y"], name="look")
+    return models.save(path, [gather], [i], [models.value("y", "n", 4)], [table])
+
+
+def built(cli, tmp_path: Path, name: str) -> Path:
+    ran = cli("compile", f"{name}.onnx", "--device", "avx2")
+    assert ran.code == 0, ran.err
+    ran = cli("codegen", f"{name}.tilec", "--emit", "c-api", "--threads", "2")
+    assert ran.code == 0, ran.err
+    return tmp_path / f"{name}.tilec" / "c-api"
+
+
+def compiled(folder: Path, *command: str) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def started(folder: Path, *command: object) -> tuple[int, str, str]:
+    done = subprocess.run([*map(str, command)], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_c_program_has_the_bits_of_python_at_every_size(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx", "batch")
+    folder = built(cli, tmp_path, "model")
+    compiled(folder, "cc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "main.c", "-L.", "-lmodel",
+             "-Wl,-rpath,$ORIGIN", "-o", "shared")  # fmt: skip
+    compiled(folder, "cc", "-std=c99", "main.c", "libmodel.a", "-lm", "-lpthread", "-o", "static")
+    (folder / "test.cpp").write_text('#include "model.h"\nint main() { return model_abi() != TILEC_C_ABI; }\n')
+    compiled(folder, "c++", "-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Werror", "test.cpp", "libmodel.a", "-lm",
+             "-o", "plus")  # fmt: skip
+    assert started(folder, "./plus")[0] == 0
+    needed = subprocess.run(["ldd", "libmodel.so"], cwd=folder, capture_output=True, text=True, check=True).stdout
+    assert not any(word in needed for word in ("tvm", "python"))
+    session = load(folder.parent, threads=2)
+    for program, rows in (("./shared", 1), ("./static", 0), ("./shared", 37), ("./static", 512)):
+        x = np.random.default_rng(rows).standard_normal((rows, 16), np.float32)
+        x[: rows // 3] = np.nan
+        x.tofile(folder / "x.bin")
+        assert started(folder, program, ".", "x.bin", rows) == (0, f"output-0.bin: y [{rows}, 8]\n", "")
+        assert (folder / "output-0.bin").read_bytes() == session.run({"x": x})["y"].tobytes()
+
+
+def test_threads_call_one_session_beside_another_model(cli, tmp_path):
+    models.mlp(tmp_path / "first.onnx", "batch")
+    models.mlp(tmp_path / "second.onnx")
+    first, second = built(cli, tmp_path, "first"), built(cli, tmp_path, "second")
+    for file in second.iterdir():
+        shutil.copyfile(file, first / file.name)
+    (first / "callers.c").write_text(CALLERS)
+    compiled(first, "cc", "-O1", "callers.c", "libfirst.a", "libsecond.a", "-lm", "-lpthread", "-o", "callers")
+    code, out, err = started(first, "./callers")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "input 'x' has 16 bytes, 19200 are needed",
+        "input 'x' has 15 along dimension 1, the model has 16 there",
+        "output 'y' overlaps input 'x'",
+    ]
+
+
+def test_indices_and_sizes_out_of_range_are_refused(cli, tmp_path):
+    lookup(tmp_path / "rows.onnx")
+    folder = built(cli, tmp_path, "rows")
+    compiled(folder, "cc", "main.c", "librows.a", "-lm", "-o", "main")
+    np.array([6, -7, 0], np.int64).tofile(folder / "i.bin")
+    assert started(folder, "./main", ".", "i.bin", 3)[0] == 0
+    assert np.fromfile(folder / "output-0.bin", np.float32).tolist() == [24, 25, 26, 27, *range(4), *range(4)]
+    np.array([6, -8, 0], np.int64).tofile(folder / "i.bin")
+    code, _, err = started(folder, "./main", ".", "i.bin", 3)
+    assert (code, err) == (1, "input 'i' has the index -8, outside of -7 to 6: look looks it up\n")
+
+
+def test_what_needs_python_is_refused(cli, tmp_path):
+    models.selection(tmp_path / "model.onnx")
+    assert cli("compile", "model.onnx", "--device", "avx2").code == 0
+    ran = cli("codegen", "model.tilec", "--emit", "c-api")
+    assert ran.code == 5
+    assert "a C program cannot run this model: it runs" in ran.err
+    assert "no form 'rust'" in cli("codegen", "model.tilec", "--emit", "rust").err
+
+
+@pytest.mark.parametrize(("name", "prefix"), [("resnet-50", "resnet_50"), ("3d/Net", "model_3d_net"), ("é", "model")])
+def test_names_become_identifiers(name, prefix):
+    assert c_identifier(name) == prefix

@@ -1,0 +1,1 @@
+"""Compiled models for C programs: header, shared object, static library, weights and an example."""

@@ -1,0 +1,196 @@
+// Tile primitives: the same kernels for nvcc, NVRTC, hipcc and, with TILE_EMULATOR, a C++ compiler. Kernels use nothing
+// else. Halves are stored as f16 and bf16 and computed as float. An emulator defines what its part of this file leaves
+// out in "emu.h": T_DEV, T_KERNEL, SMEM, tid_ and bid_, t_barrier, t_shfl_xor, t_shfl, loads, stores, combining stores.
+#pragma once
+
+#ifdef TILE_EMULATOR
+#include <cmath>
+#include <cstring>
+#else
+#define T_DEV static __device__ __forceinline__
+#ifdef __HIP__
+#include <hip/hip_runtime.h>
+#endif
+#endif
+
+#ifdef TILE_EMULATOR
+#define T_BITS static inline
+#else
+#define T_BITS T_DEV
+#endif
+
+// -- types
+
+struct f16 { unsigned short bits; };
+struct bf16 { unsigned short bits; };
+template <class T, int N> struct alignas(sizeof(T) * N) vec { T v[N]; };
+
+#define T_INF __builtin_huge_valf()
+#define T_NAN __builtin_nanf("")
+
+template <class To, class From> T_BITS To t_bits(From x) {
+  static_assert(sizeof(To) == sizeof(From), "other widths");
+  To y;
+  memcpy(&y, &x, sizeof y);
+  return y;
+}
+
+T_BITS float t_f32(f16 x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+#else
+  return (float)t_bits<_Float16>(x.bits);
+#endif
+}
+T_BITS f16 t_f16(float x) {
+  f16 y;
+#ifdef __CUDA_ARCH__
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+#else
+  y.bits = t_bits<unsigned short>((_Float16)x);
+#endif
+  return y;
+}
+T_BITS float t_f32(bf16 x) { return t_bits<float>((unsigned)x.bits << 16); }
+T_BITS bf16 t_bf16(float x) {
+  unsigned u = t_bits<unsigned>(x);
+  bf16 y;
+  y.bits = x != x ? (unsigned short)(u >> 16 | 0x40) : (unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+  return y;
+}
+T_BITS float t_round_f16(float x) { return t_f32(t_f16(x)); }
+T_BITS float t_round_bf16(float x) { return t_f32(t_bf16(x)); }
+
+// -- memory: G is global, S shared, N neighbours at once
+
+#ifdef TILE_EMULATOR
+#include "emu.h"
+#else
+#define T_KERNEL extern "C" __global__
+#define SMEM(name) extern __shared__ __align__(128) unsigned char name[]
+#define tid_ ((int)threadIdx.x)
+#define bid_ ((int)blockIdx.x)
+#define t_barrier() __syncthreads()
+template <int N, class T> T_DEV vec<T, N> t_load(const T* p) { return *reinterpret_cast<const vec<T, N>*>(p); }
+template <int N, class T> T_DEV void t_store(T* p, vec<T, N> v) { *reinterpret_cast<vec<T, N>*>(p) = v; }
+#define LDG(p) (*(p))
+#define LDG2(p) t_load<2>(p)
+#define LDG4(p) t_load<4>(p)
+#define LDG8(p) t_load<8>(p)
+#define STG(p, x) (*(p) = (x))
+#define STG2(p, x) t_store<2>(p, x)
+#define STG4(p, x) t_store<4>(p, x)
+#define STG8(p, x) t_store<8>(p, x)
+#define LDS(p) (*(p))
+#define LDS2(p) t_load<2>(p)
+#define LDS4(p) t_load<4>(p)
+#define LDS8(p) t_load<8>(p)
+#define STS(p, x) (*(p) = (x))
+#define STS2(p, x) t_store<2>(p, x)
+#define STS4(p, x) t_store<4>(p, x)
+#define STS8(p, x) t_store<8>(p, x)
+
+// -- lanes of a warp, which all call them together
+
+#ifdef __HIP__
+template <class T> T_DEV T t_shfl_xor(T x, int d) { return __shfl_xor(x, d); }
+template <class T> T_DEV T t_shfl(T x, int lane) { return __shfl(x, lane); }
+#else
+template <class T> T_DEV T t_shfl_xor(T x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
+template <class T> T_DEV T t_shfl(T x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
+#endif
+#endif
+
+// -- scalar functions: NaN comes through maximum and minimum, integers wrap, // and % floor, division by 0 gives 0
+
+#define T_FLOATS(name, f, d) \
+  T_BITS float t_##name(float x) { return f(x); } \
+  T_BITS double t_##name(double x) { return d(x); }
+T_FLOATS(exp, expf, exp)
+T_FLOATS(log, logf, log)
+T_FLOATS(sqrt, sqrtf, sqrt)
+T_FLOATS(tanh, tanhf, tanh)
+T_FLOATS(erf, erff, erf)
+T_FLOATS(floor, floorf, floor)
+T_FLOATS(ceil, ceilf, ceil)
+T_FLOATS(round, rintf, rint)
+T_FLOATS(trunc, truncf, trunc)
+T_FLOATS(sin, sinf, sin)
+T_FLOATS(cos, cosf, cos)
+T_FLOATS(tan, tanf, tan)
+T_FLOATS(asin, asinf, asin)
+T_FLOATS(acos, acosf, acos)
+T_FLOATS(atan, atanf, atan)
+T_FLOATS(sinh, sinhf, sinh)
+T_FLOATS(cosh, coshf, cosh)
+T_FLOATS(asinh, asinhf, asinh)
+T_FLOATS(acosh, acoshf, acosh)
+T_FLOATS(atanh, atanhf, atanh)
+T_FLOATS(abs, fabsf, fabs)
+T_BITS float t_pow(float a, float b) { return powf(a, b); }
+T_BITS double t_pow(double a, double b) { return pow(a, b); }
+T_BITS float t_fmod(float a, float b) { return fmodf(a, b); }
+T_BITS double t_fmod(double a, double b) { return fmod(a, b); }
+T_BITS float t_truncdiv(float a, float b) { return truncf(a / b); }
+T_BITS double t_truncdiv(double a, double b) { return trunc(a / b); }
+template <class T> T_BITS T t_sigmoid(T x) {
+  T small = t_exp(-t_abs(x));
+  return x < 0 ? small / (1 + small) : 1 / (1 + small);
+}
+template <class T> T_BITS bool t_isnan(T x) { return x != x; }
+template <class T> T_BITS bool t_isinf(T x) { return t_abs(x) == (T)T_INF; }
+
+template <class T> T_BITS T t_max(T a, T b) { return a > b || a != a ? a : b; }
+template <class T> T_BITS T t_min(T a, T b) { return a < b || a != a ? a : b; }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+T_BITS float t_max(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+T_BITS float t_min(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+#endif
+
+template <class T> T_BITS T t_add(T a, T b) { return (T)((unsigned long long)a + (unsigned long long)b); }
+template <class T> T_BITS T t_sub(T a, T b) { return (T)((unsigned long long)a - (unsigned long long)b); }
+template <class T> T_BITS T t_mul(T a, T b) { return (T)((unsigned long long)a * (unsigned long long)b); }
+template <class T> T_BITS T t_neg(T a) { return t_sub((T)0, a); }
+template <class T> T_BITS T t_iabs(T a) { return a < 0 ? t_neg(a) : a; }
+template <class T> T_BITS T t_sign(T a) { return a > 0 ? (T)1 : a < 0 ? (T)-1 : a; }
+template <class T> T_BITS T t_itruncdiv(T a, T b) { return b == 0 ? (T)0 : b == (T)-1 && (T)-1 < 0 ? t_neg(a) : (T)(a / b); }
+template <class T> T_BITS T t_ifmod(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < 0) ? (T)0 : (T)(a % b); }
+template <class T> T_BITS T t_floordiv(T a, T b) {
+  T r = t_ifmod(a, b);
+  return t_sub(t_itruncdiv(a, b), (T)(r != 0 && ((r < 0) != (b < 0))));
+}
+template <class T> T_BITS T t_floormod(T a, T b) {
+  T r = t_ifmod(a, b);
+  return r != 0 && ((r < 0) != (b < 0)) ? (T)(r + b) : r;
+}
+template <class T> T_BITS T t_ipow(T a, T b) {
+  if (b < 0) return a == 1 ? (T)1 : a == (T)-1 ? (b & 1 ? (T)-1 : (T)1) : (T)0;
+  T y = 1;
+  for (; b; b = (T)(b >> 1), a = t_mul(a, a))
+    if (b & 1) y = t_mul(y, a);
+  return y;
+}
+template <class T> T_BITS T t_shl(T a, T b) {
+  return (unsigned long long)b >= 8 * sizeof(T) ? (T)0 : (T)((unsigned long long)a << (unsigned)b);
+}
+template <class T> T_BITS T t_shr(T a, T b) {
+  return (unsigned long long)b >= 8 * sizeof(T) ? (T)(a < 0 ? -1 : 0) : (T)(a >> (unsigned)b);
+}
+
+// A float as an integer of [low, high]: truncated, saturated, NaN is 0.
+template <class T, class F> T_BITS T t_saturated(F x, T low, T high) {
+  if (x != x) return 0;
+  if (x <= (F)low) return low;
+  if (x >= (F)high) return high;
+  return (T)x;
+}

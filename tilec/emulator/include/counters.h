@@ -1,0 +1,95 @@
+// What warps ask memory for: sectors of 32 bytes of global memory, wavefronts of 32 banks of shared memory.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "fibers.h"
+#include "sites.h"
+
+namespace emu {
+
+struct Request {
+  uint64_t address[LANES];
+  uint64_t mask = 0;
+  int bytes = 0;
+};
+
+// `units` are sectors or wavefronts, `ideal` as many as the distinct bytes need at least.
+struct Sum {
+  long requests = 0, units = 0, ideal = 0, bytes = 0;
+};
+
+inline std::vector<Sum> sums;                                     // by site
+inline std::vector<std::vector<std::vector<Request>>> pending;    // warp, site, occurrence
+inline std::vector<std::vector<uint32_t>> occurrences;            // thread, site
+
+inline void count(int site, const void* address, int bytes) {
+  auto& seen = occurrences[current];
+  if ((int)seen.size() <= site) seen.resize(site + 1);
+  auto& log = pending[warp()];
+  if ((int)log.size() <= site) log.resize(site + 1);
+  uint32_t number = seen[site]++;
+  if (log[site].size() <= number) log[site].resize(number + 1);
+  Request& request = log[site][number];
+  request.address[lane()] = (uint64_t)address;
+  request.mask |= 1ull << lane();
+  request.bytes = bytes;
+}
+
+struct Distinct {
+  uint64_t values[LANES * 4];
+  int size = 0;
+  void add(uint64_t value) { values[size++] = value; }
+  int unique() {
+    std::sort(values, values + size);
+    return size = (int)(std::unique(values, values + size) - values);
+  }
+};
+
+inline void add_sectors(Sum& sum, const Request& request) {
+  Distinct sectors, starts;
+  for (int i = 0; i < LANES; i++)
+    if (request.mask >> i & 1) {
+      sectors.add(request.address[i] / 32);
+      if (request.bytes > 1) sectors.add((request.address[i] + request.bytes - 1) / 32);
+      starts.add(request.address[i]);
+    }
+  long bytes = (long)starts.unique() * request.bytes;
+  sum.units += sectors.unique();
+  sum.ideal += (bytes + 31) / 32;
+  sum.bytes += bytes;
+}
+
+// Wide requests are served in phases: 8 bytes by halves of a warp, 16 by quarters.
+inline void add_wavefronts(Sum& sum, const Request& request) {
+  int phases = std::max(1, request.bytes / 4), lanes = LANES / phases;
+  for (int phase = 0; phase < phases; phase++) {
+    Distinct words;
+    for (int i = phase * lanes; i < (phase + 1) * lanes; i++)
+      if (request.mask >> i & 1)
+        for (int byte = 0; byte < request.bytes; byte += 4) words.add((request.address[i] + byte) / 4);
+    int banks[32] = {0};
+    for (int i = 0, n = words.unique(); i < n; i++) banks[words.values[i] % 32]++;
+    sum.units += *std::max_element(banks, banks + 32);
+    sum.ideal += (words.size + 31) / 32;
+    sum.bytes += 4l * words.size;
+  }
+}
+
+// Add up the requests of a warp whose lanes have all come to the same place.
+inline void settle(int warp) {
+  auto& log = pending[warp];
+  if (sums.size() < sites.size()) sums.resize(sites.size());
+  for (size_t site = 0; site < log.size(); site++) {
+    for (const Request& request : log[site]) {
+      sums[site].requests++;
+      is_shared(sites[site].access) ? add_wavefronts(sums[site], request) : add_sectors(sums[site], request);
+    }
+    log[site].clear();
+  }
+  for (int i = 0; i < LANES && warp * LANES + i < (int)occurrences.size(); i++)
+    std::fill(occurrences[warp * LANES + i].begin(), occurrences[warp * LANES + i].end(), 0);
+}
+
+}  // namespace emu

@@ -1,0 +1,89 @@
+// The emulator's part of the tile primitives: what `tile.h` includes where TILE_EMULATOR is set.
+#pragma once
+#include "engine.h"
+
+#define T_DEV static inline
+#define T_KERNEL extern "C"
+#define __global__
+#define __restrict__
+#define __launch_bounds__(...)
+#define SMEM(name) unsigned char* const name = (unsigned char*)emu::shared_memory
+#define tid_ (emu::current)
+#define bid_ ((int)emu::block_index.x)
+
+// -- places that wait
+
+#define EMU_HERE EMU_SITE(BARRIER, "")
+#define t_barrier() emu::sync_block(EMU_HERE)
+#define t_warp_barrier() emu::sync_warp(EMU_HERE)
+
+// -- memory
+
+#define EMU_TYPE(p) std::remove_cv_t<std::remove_reference_t<decltype(*(p))>>
+#define EMU_LOAD(p, access) emu::load(p, EMU_SITE(access, #p))
+#define EMU_STORE(p, x, access) emu::store((EMU_TYPE(p)*)(p), (EMU_TYPE(p))(x), EMU_SITE(access, #p))
+#define EMU_LOADS(n, p, access) emu::load((const vec<EMU_TYPE(p), n>*)(p), EMU_SITE(access, #p))
+#define EMU_STORES(n, p, x, access) emu::store((vec<EMU_TYPE(p), n>*)(p), x, EMU_SITE(access, #p))
+#define LDG(p) EMU_LOAD(p, GLOBAL_READ)
+#define LDG2(p) EMU_LOADS(2, p, GLOBAL_READ)
+#define LDG4(p) EMU_LOADS(4, p, GLOBAL_READ)
+#define LDG8(p) EMU_LOADS(8, p, GLOBAL_READ)
+#define STG(p, x) EMU_STORE(p, x, GLOBAL_WRITE)
+#define STG2(p, x) EMU_STORES(2, p, x, GLOBAL_WRITE)
+#define STG4(p, x) EMU_STORES(4, p, x, GLOBAL_WRITE)
+#define STG8(p, x) EMU_STORES(8, p, x, GLOBAL_WRITE)
+#define LDS(p) EMU_LOAD(p, SHARED_READ)
+#define LDS2(p) EMU_LOADS(2, p, SHARED_READ)
+#define LDS4(p) EMU_LOADS(4, p, SHARED_READ)
+#define LDS8(p) EMU_LOADS(8, p, SHARED_READ)
+#define STS(p, x) EMU_STORE(p, x, SHARED_WRITE)
+#define STS2(p, x) EMU_STORES(2, p, x, SHARED_WRITE)
+#define STS4(p, x) EMU_STORES(4, p, x, SHARED_WRITE)
+#define STS8(p, x) EMU_STORES(8, p, x, SHARED_WRITE)
+
+// -- lanes of a warp, which all call them together
+
+#define t_shfl_xor(x, mask) emu_shuffle(x, emu::lane() ^ (mask), EMU_HERE)
+#define t_shfl(x, source) emu_shuffle(x, source, EMU_HERE)
+template <class T> static T emu_shuffle(T value, int source, int site) {
+  return emu::value_of<T>(emu::exchange(&value, sizeof(T), site), source);
+}
+
+// -- asynchronous copies
+
+#define cp_async16(to, from) emu::start_copy(to, from, EMU_SITE(GLOBAL_READ, #from), EMU_SITE(SHARED_WRITE, #to))
+static inline void cp_async_commit() { emu::close_group(); }
+template <int LEFT> static inline void cp_async_wait() { emu::wait_groups(LEFT); }
+
+// -- matrices of halves: fragments of 16 x 16, 16 x 8 and 16 x 8 of a multiplication
+
+struct alignas(16) emu_row { unsigned words[4]; };
+#define ldmatrix4(r, p) emu_ldmatrix(r, p, false, EMU_SITE(SHARED_READ, #p), EMU_HERE)
+#define ldmatrix4t(r, p) emu_ldmatrix(r, p, true, EMU_SITE(SHARED_READ, #p), EMU_HERE)
+static inline void emu_ldmatrix(unsigned* r, const void* row, bool transposed, int site, int meeting) {
+  emu_row held = emu::load((const emu_row*)row, site);
+  auto rows = emu::exchange(&held, sizeof(held), meeting);
+  for (int m = 0; m < 4; m++)
+    for (int k = 0; k < 2; k++) {
+      int i = emu::lane() / 4, j = emu::lane() % 4 * 2 + k;
+      memcpy((char*)&r[m] + 2 * k, rows[m * 8 + (transposed ? j : i)] + 2 * (transposed ? i : j), 2);
+    }
+}
+
+struct emu_fragments { _Float16 a[8], b[4]; };
+#define mma_m16n8k16(c0, c1, c2, c3, a, b) emu_mma(c0, c1, c2, c3, a, b, EMU_HERE)
+static inline void emu_mma(float& c0, float& c1, float& c2, float& c3, const unsigned* a, const unsigned* b, int site) {
+  emu_fragments mine;
+  memcpy(mine.a, a, 16);
+  memcpy(mine.b, b, 8);
+  auto all = emu::exchange(&mine, sizeof(mine), site);
+  float* sums[4] = {&c0, &c1, &c2, &c3};
+  for (int i = 0; i < 4; i++) {
+    int row = emu::lane() / 4 + 8 * (i / 2), column = emu::lane() % 4 * 2 + i % 2;
+    for (int k = 0; k < 16; k++) {
+      _Float16 x = emu::value_of<emu_fragments>(all, row % 8 * 4 + k % 8 / 2).a[k / 8 * 4 + row / 8 * 2 + k % 2];
+      _Float16 y = emu::value_of<emu_fragments>(all, column * 4 + k % 8 / 2).b[k / 8 * 2 + k % 2];
+      *sums[i] += (float)x * (float)y;
+    }
+  }
+}

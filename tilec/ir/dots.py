@@ -1,0 +1,53 @@
+"""Functions of words: u32 that hold several elements, which a compute unit multiplies and sums at once (L13, L21).
+
+word(x0, x1, ...)   the bits of elements that fill a word, the first lowest
+dot_u8_i8(x, w)     the sum of the products of the elements of two words; named after their types
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilec.ir.expr import Call, Expr
+from tilec.ir.types import TTYPES
+
+WORD = "word"
+"""The function that joins elements."""
+
+WORD_TTYPE = "u32"
+"""Type of a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """The sum of products of the elements of two words: types of the elements, and of the products and their sum."""
+
+    inputs: tuple[str, str]
+    accumulator: str
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return "_".join(("dot", *self.inputs))
+
+    @property
+    def count(self) -> int:
+        """Elements of a word."""
+        return TTYPES[WORD_TTYPE].bits // TTYPES[self.inputs[0]].bits
+
+
+DOTS: dict[str, Dot] = {
+    dot.name: dot
+    for dot in (
+        Dot(("u8", "i8"), "i32"),
+        Dot(("i8", "i8"), "i32"),
+        Dot(("i16", "i16"), "i32"),
+        Dot(("bf16", "bf16"), "f32"),
+    )
+}
+"""Function -> its types. Sums of integers wrap."""
+
+
+def dot_of(body: Expr) -> str:
+    """The function of words that a body is, "" for any other body."""
+    return body.fn if isinstance(body, Call) and body.fn in DOTS else ""

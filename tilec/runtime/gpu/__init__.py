@@ -1,0 +1,1 @@
+"""Runs models on a GPU through a small protocol of what drivers do."""

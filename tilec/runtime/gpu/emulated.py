@@ -1,0 +1,120 @@
+"""A driver without a GPU: kernels run in the emulator, device memory is host memory; nothing is timed honestly."""
+
+import ctypes
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilec.abi.gpu_code import GpuCode, GpuKernel
+from tilec.emulator import ORDERS, EmulatedKernel, Finding, Order, Region, Shape, build_kernels
+from tilec.runtime.memory import address, aligned_block
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ALIGNMENT = 256
+
+Recorded = list[tuple[EmulatedKernel, GpuKernel, tuple[int, ...]]]
+
+
+@dataclass
+class EmulatorDriver:
+    """Builds kernels into `cache` and runs them in an `order` of threads; `findings` are those of all launches, by
+    kernel. Memory is poisoned when it is allocated, and a kernel cannot leave the blocks behind its pointers."""
+
+    cache: Path
+    order: Order = ORDERS[0]
+    findings: list[tuple[str, Finding]] = field(default_factory=list)
+    _blocks: "dict[int, NDArray[np.uint8]]" = field(default_factory=dict)
+    _graph: Recorded | None = None
+
+    @property
+    def name(self) -> str:
+        """What runs the kernels."""
+        return "emulator"
+
+    def load(self, code: GpuCode, folder: Path) -> dict[str, EmulatedKernel]:
+        """The kernels by symbol, built for this machine. Raises UnavailableError without a C++ compiler."""
+        text = (folder / code.text.file).read_text(encoding="utf-8")
+        headers = {Path(h.file).name: (folder / h.file).read_text(encoding="utf-8") for h in code.headers}
+        symbols = [kernel.symbol for kernel in code.kernels]
+        library = build_kernels(text, symbols, headers, self.cache, code.lanes)
+        return {symbol: EmulatedKernel(library, symbol, text) for symbol in symbols}
+
+    def allocate(self, size: int) -> int:
+        """Poisoned memory."""
+        block = aligned_block(size + _ALIGNMENT)
+        start = -address(block) % _ALIGNMENT
+        block = block[start : start + size]
+        block.fill(0xFF)
+        self._blocks[address(block)] = block
+        return address(block)
+
+    def free(self, address: int) -> None:
+        """Give memory back."""
+        del self._blocks[address]
+
+    def upload(self, address: int, array: "NDArray[Any]") -> None:
+        """Copy to a block."""
+        ctypes.memmove(address, array.ctypes.data, array.nbytes)
+
+    def download(self, array: "NDArray[Any]", address: int) -> None:
+        """Copy from a block."""
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        """Copy between blocks."""
+        ctypes.memmove(target, source, size)
+
+    def fill(self, address: int, byte: int, size: int) -> None:
+        """Set every byte."""
+        ctypes.memset(address, byte, size)
+
+    def launch(self, module: dict[str, EmulatedKernel], kernel: GpuKernel, pointers: Sequence[int]) -> None:
+        """Run a kernel, or record it."""
+        launch = (module[kernel.symbol], kernel, tuple(pointers))
+        if self._graph is not None:
+            self._graph.append(launch)
+        else:
+            self._run(*launch)
+
+    def begin_graph(self) -> None:
+        """Record from now on."""
+        self._graph = []
+
+    def end_graph(self) -> Recorded:
+        """What was recorded."""
+        graph, self._graph = self._graph, None
+        assert graph is not None
+        return graph
+
+    def launch_graph(self, graph: Recorded) -> None:
+        """Run what was recorded."""
+        for launch in graph:
+            self._run(*launch)
+
+    def event(self) -> None:
+        """No mark: what was asked for is done."""
+
+    def elapsed(self, _first: None, _last: None, /) -> float:
+        """No time: an emulator's would mislead."""
+        return 0.0
+
+    def synchronize(self) -> None:
+        """Everything is done."""
+
+    def _run(self, kernel: EmulatedKernel, how: GpuKernel, pointers: Sequence[int]) -> None:
+        shape = Shape(how.grid, how.block, how.shared_bytes)
+        regions = [self._region(pointer) for pointer in pointers]
+        told = kernel.launch(shape, list(pointers), self.order, reachable=regions, counting=False)
+        self.findings += [(how.symbol, finding) for finding in told.findings]
+
+    def _region(self, pointer: int) -> Region:
+        """The block that a pointer lies in."""
+        starts = sorted(self._blocks)
+        start = starts[max(0, bisect_right(starts, pointer) - 1)]
+        return Region(start, self._blocks[start].nbytes, 4, True)

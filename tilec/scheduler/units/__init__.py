@@ -1,0 +1,1 @@
+"""Compute units for products of few bits, and the words that they take."""
