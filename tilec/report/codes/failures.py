@@ -58,6 +58,13 @@ _ERRORS: tuple[tuple[str, int, str, str, str], ...] = (
         "model.tilec: output y differs from onnxruntime: 0.031, 0.001 is allowed",
     ),
     (
+        "KernelFault",
+        1,
+        "a GPU kernel in the emulator that races, leaves its memory or waits for ever",
+        "The place is the kernel; report it if the plan was not edited.",
+        "matmul: two threads of a block write x[3] without a barrier between them",
+    ),
+    (
         "UnsupportedError",
         5,
         "something in the input that tilec cannot do and has no fallback for",
