@@ -296,11 +296,11 @@ def test_what_passes_alter_is_told_on_stderr(cli, tmp_path):
             "rematerialize:",
             "spread_reductions:",
         ]
-        assert [line.split()[1] for line in told[1:13]] == passes
+        assert [line.split()[1] for line in told[1:14]] == passes
         assert told[1].endswith("unchanged")
         assert "  rule: constants of one element become literals of what reads them" in ran.err.splitlines()
-        steps = {line.split()[1].rstrip(":") for line in told[13:]}
-        assert steps == {step.name for step in SEARCH} - {"partition_levels", "tune_groups"}
+        steps = {line.split()[1].rstrip(":") for line in told[14:]}
+        assert steps == {step.name for step in SEARCH} - {"aggregate_rules", "partition_levels", "tune_groups"}
     ran = cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "p.json")
     assert "schedule: unchanged, skipped" in ran.err
     assert "after " not in cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "q.json", "-q").err

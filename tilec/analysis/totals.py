@@ -65,12 +65,15 @@ def transactions(plan: Plan, level: str) -> Expr:
 
 def predicted(plan: Plan) -> int:
     """Predicted time of one run in picoseconds; 0 where nothing is predicted."""
-    return _number(in_all_steps(plan, lambda group: Const(group.cost.picoseconds)))
+    alone = {group.name: group.cost.picoseconds for group in plan.groups}
+    spared = sum(sum(alone[name] for name in each.groups) - each.picoseconds for each in plan.launches)
+    return _number(in_all_steps(plan, lambda group: Const(group.cost.picoseconds))) - spared
 
 
 def launches(plan: Plan) -> int:
-    """Number of kernels that one run starts."""
-    return _number(in_all_steps(plan, lambda _: Const(1)))
+    """Number of launches of one run: one for every group, but for those that share one."""
+    shared = sum(len(each.groups) - 1 for each in plan.launches)
+    return _number(in_all_steps(plan, lambda _: Const(1))) - shared
 
 
 def in_all_steps(plan: Plan, cost: Callable[[Group], Expr]) -> Expr:

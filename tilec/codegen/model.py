@@ -88,7 +88,11 @@ def _ranges(plan: Plan) -> tuple[IndexSpec, ...]:
 
 def _segment(launches: Sequence[Launch], number: int) -> Segment:
     inside = [launch for launch in launches if launch.segment == number]
-    return Segment(tuple(launch.group for launch in inside), max((launch.width for launch in inside), default=1))
+    widths: dict[str, int] = {}
+    for place, launch in enumerate(inside):
+        key = launch.shared or f"#{place}"
+        widths[key] = widths.get(key, 0) + launch.width
+    return Segment(tuple(launch.group for launch in inside), max(widths.values(), default=1))
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,7 @@ def model_of(
     """The model of a lowered plan with the code of its kernels by name; `folder` holds the weight files."""
     sizes = LaunchSizes.of(plan, kernels)
     places = TensorPlaces(plan, kernels, sizes.numbers)
+    shared = {name: launch.groups[0] for launch in plan.launches for name in launch.groups}
     launches = tuple(
         Launch(
             symbol=code[step.kernel].symbol,
@@ -123,6 +128,7 @@ def model_of(
             segment=step.segment,
             group=step.group,
             sizes=sizes.symbols(code[step.kernel].symbols),
+            shared=shared.get(step.group, ""),
         )
         for step in kernels.steps
     )
