@@ -81,15 +81,13 @@ def compile_kernels(library: str, text: str, headers: dict[str, str], processor:
     nvrtc = ctypes.CDLL(library)
     nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
     architecture = processor.removeprefix("sm_")
-    binary, log = _run(nvrtc, text, headers, [f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v"], "CUBIN")
-    portable, _ = _run(nvrtc, text, headers, [f"--gpu-architecture=compute_{architecture}"], "PTX")
+    options = [f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v"]
+    binary, portable, log = _run(nvrtc, text, headers, options)
     return Compiled(binary, portable, _uses(log))
 
 
-def _run(
-    nvrtc: ctypes.CDLL, text: str, headers: dict[str, str], options: Sequence[str], form: str
-) -> tuple[bytes, str]:
-    """(the result in a form, what the compiler says)."""
+def _run(nvrtc: ctypes.CDLL, text: str, headers: dict[str, str], options: Sequence[str]) -> tuple[bytes, bytes, str]:
+    """(machine code, PTX, what the compiler says)."""
     program = ctypes.c_void_p()
     names = (ctypes.c_char_p * len(headers))(*[name.encode() for name in headers])
     sources = (ctypes.c_char_p * len(headers))(*[source.encode() for source in headers.values()])
@@ -101,7 +99,7 @@ def _run(
         done = nvrtc.nvrtcCompileProgram(program, len(every), given)
         log = _read(nvrtc, program, "ProgramLog").decode(errors="replace")
         _require(nvrtc, done, log)
-        return _read(nvrtc, program, form), log
+        return _read(nvrtc, program, "CUBIN"), _read(nvrtc, program, "PTX"), log
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
