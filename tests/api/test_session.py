@@ -116,8 +116,8 @@ def test_what_is_no_model_is_refused(cache, source, error, said):
 
 def test_a_device_that_is_not_here_is_refused(cache):
     data = models.affine().SerializeToString()
-    with pytest.raises(UnavailableError, match="models for a100 cannot run: it has no code generator yet"):
-        tilec.InferenceSession(data, device="a100", cache=cache)
+    with pytest.raises(UnavailableError, match="models for ipu-mk2 cannot run: it has no code generator yet"):
+        tilec.InferenceSession(data, device="ipu-mk2", cache=cache)
     with pytest.raises(UsageError, match="no device is called 'a1000'"):
         tilec.InferenceSession(data, device="a1000", cache=cache)
     with pytest.raises(UsageError, match='while_compiling is \'later\', it is "wait" or "fallback"'):

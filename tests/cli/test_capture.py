@@ -41,8 +41,6 @@ def test_a_slow_group_is_a_model_that_verifies_is_timed_and_explained(cli, monke
 
 def test_a_failing_group_is_captured_and_reduced(cli, monkeypatch, tmp_path):
     attention(tmp_path / "model.onnx")
-    assert cli("compile", "model.onnx", "--device", "host", "--to", "codegen", "-o", "right").code == 0
-    assert "no group" in cli("capture", "right", "--group", "failing").err
     with monkeypatch.context() as planted:
         miscompiled.plant(planted, "exp")
         assert cli("compile", "model.onnx", "--device", "host", "--to", "codegen").code == 0

@@ -16,7 +16,7 @@ def test_device_list_names_every_device_and_the_host(cli):
     found = json.loads(cli("device", "list", "--json").out)["devices"]
     assert set(found) == set(names)
     assert found["a100"] == {
-        "code": False,
+        "code": True,
         "description": "NVIDIA A100 SXM4 80GB",
         "kind": "gpu",
         "levels": ["dram", "l2", "smem", "reg"],

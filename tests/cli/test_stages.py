@@ -4,6 +4,7 @@ import io
 import json
 import platform
 import re
+import shutil
 import sys
 
 import pytest
@@ -25,9 +26,9 @@ def dynamic(tmp_path):
 @pytest.mark.feature("W21")
 def test_a_device_without_code_generator_is_verified_on_the_tile_machine(cli, tmp_path):
     models.mlp(tmp_path / "model.onnx")
-    ran = cli("compile", "model.onnx", "--device", "a100")
+    ran = cli("compile", "model.onnx", "--device", "ipu-mk2")
     assert ran.code == 0, ran.err
-    assert ran.err.splitlines()[-1] == "verified on: tile machine (no a100 code generator yet)"
+    assert ran.err.splitlines()[-1] == "verified on: tile machine (no ipu-mk2 code generator yet)"
     build = tmp_path / "model.tilec"
     assert list(build.glob("programs/*.txt"))
     report = json.loads((build / "4-report.json").read_text())
@@ -35,7 +36,25 @@ def test_a_device_without_code_generator_is_verified_on_the_tile_machine(cli, tm
     assert report["groups"]["verified"] == report["groups"]["total"] == len(report["traffic"])
     for moved in report["traffic"].values():
         assert all(sum(both) > 0 for both in moved["counted"].values())
-    assert cli("compile", "model.onnx", "--device", "a100").err.count("skipped") == 4
+    assert cli("compile", "model.onnx", "--device", "ipu-mk2").err.count("skipped") == 4
+
+
+def test_a_model_has_its_kernels_as_text_with_their_launches(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    ran = cli("compile", "model.onnx", "--device", "a100", "--to", "codegen")
+    assert ran.code == 0, ran.err
+    build = tmp_path / "model.tilec"
+    code = json.loads((build / "3-kernels.json").read_text())["runtime"]["gpu"]
+    text = (build / code["text"]["file"]).read_text()
+    assert [text.count(f" {kernel['symbol']}(") for kernel in code["kernels"]] == [1] * len(code["kernels"])
+    assert all(kernel["block"] % 32 == 0 and kernel["grid"] >= 1 for kernel in code["kernels"])
+    assert (build / "tile.h").is_file()
+    said = "kernels are text only" in ran.err
+    assert said == ("binary" not in code)
+    if shutil.which("g++"):
+        ran = cli("verify", "model.tilec")
+        assert ran.code == 0, ran.err
+        assert "verified on: emulator" in ran.err
 
 
 def test_code_for_another_processor_is_verified_on_the_tile_machine(cli, tmp_path):
@@ -277,11 +296,11 @@ def test_what_passes_alter_is_told_on_stderr(cli, tmp_path):
             "rematerialize:",
             "spread_reductions:",
         ]
-        assert [line.split()[1] for line in told[1:13]] == passes
+        assert [line.split()[1] for line in told[1:14]] == passes
         assert told[1].endswith("unchanged")
         assert "  rule: constants of one element become literals of what reads them" in ran.err.splitlines()
-        steps = {line.split()[1].rstrip(":") for line in told[13:]}
-        assert steps == {step.name for step in SEARCH} - {"partition_levels", "tune_groups"}
+        steps = {line.split()[1].rstrip(":") for line in told[14:]}
+        assert steps == {step.name for step in SEARCH} - {"aggregate_rules", "partition_levels", "tune_groups"}
     ran = cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "p.json")
     assert "schedule: unchanged, skipped" in ran.err
     assert "after " not in cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "q.json", "-q").err

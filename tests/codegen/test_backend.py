@@ -26,7 +26,12 @@ def install(folder, name: str, value: str) -> None:
 
 def test_a_device_of_an_unknown_kind_has_none():
     assert backend_of(device("cpu")) is BACKEND
-    assert backend_of(resolve_device("a100")) is None
+    assert backend_of(resolve_device("ipu-mk2")) is None
+
+
+def test_kinds_of_gpus_have_one_that_serves_blocks_and_units_over_one_memory():
+    assert [backend_of(resolve_device(name)).kind for name in ("a100", "mi250")] == ["cuda", "hip"]
+    assert backend_of(resolve_device("a100-host")) is None
 
 
 def test_packages_provide_back_ends_by_entry_points(tmp_path, monkeypatch):

@@ -40,6 +40,7 @@ def model(folder: Path) -> Path:
         ("nvfp4", 1 / 5),
         ("nf4", 1 / 6),
         ("e3m2[32]*e8m0", 1 / 13),
+        ("code<5 float: f32(i32(code)) * 0.5 - 7.0>[32]*f32", 1 / 28),
     ],
 )
 @pytest.mark.parametrize("axis", [0, 1])

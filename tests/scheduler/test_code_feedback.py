@@ -37,9 +37,8 @@ class AtMost:
         return next(each for each in groups[0].variants if each.kernel == program.name)
 
 
-@pytest.mark.parametrize("target", ["avx2", "a100"])
-def test_a_refused_group_is_cut_with_the_reason(target: str) -> None:
-    graph, spec = attention(), device(target)
+def test_a_refused_group_is_cut_with_the_reason() -> None:
+    graph, spec = attention(), device("avx2")
     options = ScheduleOptions(bounds=False)
     free = schedule(graph, spec, options)
     most = max(sum(bool(node.expr.reduce) for node in group.nodes) for group in free.groups)

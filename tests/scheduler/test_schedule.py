@@ -4,7 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -134,7 +134,8 @@ def test_without_fusion_every_group_is_one_node() -> None:
 @pytest.mark.feature("W15", "W49", "A11")
 def test_more_fusion_connects_at_lower_levels_and_costs_less() -> None:
     """Nothing, what shares registers, what a core's level holds together."""
-    plans = [schedule(attention(), device("a100"), ScheduleOptions(fusion=fusion)) for fusion in get_args(Fusion)]
+    searched: tuple[Fusion, ...] = ("none", "register", "full")
+    plans = [schedule(attention(), device("a100"), ScheduleOptions(fusion=fusion)) for fusion in searched]
     connected = [{level for group in plan.groups for level in group.connect.values()} for plan in plans]
     assert connected == [set(), {"reg"}, {"reg", "smem"}]
     groups = [len(plan.groups) for plan in plans]

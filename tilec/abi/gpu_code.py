@@ -22,13 +22,16 @@ class CodeFile:
 @dataclass(frozen=True)
 class GpuKernel:
     """An entry point of the text and how it is launched: blocks, threads of a block, bytes of dynamic shared memory of
-    a block; `kernel` is its tile program's name."""
+    a block; `kernel` is its tile program's name. Where it was compiled, `registers` of a thread, and the bytes that it
+    stores to and loads from its stack for want of more."""
 
     symbol: str
     kernel: str
     grid: int
     block: int
     shared_bytes: int = 0
+    registers: int | None = None
+    spilled_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if not self.symbol.isidentifier():

@@ -38,7 +38,7 @@ def _tables(old: Plan, new: Plan, matching: Matching) -> Iterator[tuple[str, Map
     yield "output", _results(old, names), _results(new, {})
     yield "placement", {"": _placement(old)}, {"": _placement(new)}
     yield "fallback", _fallback(old), _fallback(new)
-    yield "call", {_call(c, names): "onnxruntime" for c in old.calls}, {_call(c, {}): "onnxruntime" for c in new.calls}
+    yield "call", {_call(c, names): _runs(c) for c in old.calls}, {_call(c, {}): _runs(c) for c in new.calls}
     yield "prepared", _prepared(old, names), _prepared(new, {})
     yield "type", *_types(old, new, names)
     yield "retyped", _retyped(old), _retyped(new)
@@ -116,6 +116,11 @@ def _call(call: Call, names: Mapping[str, str]) -> str:
     """A call by its inputs and outputs; the file that holds it has a number only."""
     given = " ".join(names.get(port.tensor, port.tensor) for port in call.inputs)
     return f"{given} -> {' '.join(names.get(port.tensor, port.tensor) for port in call.outputs)}"
+
+
+def _runs(call: Call) -> str:
+    """What runs a call: the end of a loop is no call of another runtime."""
+    return f"loop {call.loop}" if call.loop else "onnxruntime"
 
 
 def _prepared(plan: Plan, names: Mapping[str, str]) -> dict[str, Fact]:

@@ -14,8 +14,9 @@ from math import prod
 from tilec.analysis.totals import traffic_of
 from tilec.ir.algebra import simplify
 from tilec.ir.evaluate import factors
-from tilec.ir.expr import Expr, accesses, constant_value
+from tilec.ir.expr import Const, Expr, accesses, constant_value
 from tilec.ir.graph import Node
+from tilec.ir.loop_steps import usual_loop_steps
 from tilec.ir.plan import Group, Plan
 from tilec.spec.device import ComputeUnit, DeviceSpec
 
@@ -60,12 +61,14 @@ def plan_energy(plan: Plan, device: DeviceSpec) -> PlanEnergy | None:
     """The energy of one run; None where the device has no figures or sizes are symbols."""
     if all(level.access is None for level in device.levels) and all(unit.energy is None for unit in device.compute):
         return None
-    groups = [_group(group, plan, device) for group in plan.groups]
+    steps = usual_loop_steps(plan)
+    groups = [_group(group, plan, device, _number(steps.get(group.name, Const(1)))) for group in plan.groups]
     known = tuple(group for group in groups if group is not None)
     return PlanEnergy(known) if len(known) == len(groups) else None
 
 
-def _group(group: Group, plan: Plan, device: DeviceSpec) -> GroupEnergy | None:
+def _group(group: Group, plan: Plan, device: DeviceSpec, times: int | None) -> GroupEnergy | None:
+    """The energy of a group that runs so many times."""
     traffic = _number(traffic_of(group, plan))
     moved, untold = Fraction(0), dict[str, None]()
     below = plan.levels[0].name
@@ -90,7 +93,9 @@ def _group(group: Group, plan: Plan, device: DeviceSpec) -> GroupEnergy | None:
             untold[unit.name if unit else f"multiply-adds of {node.op or node.name}"] = None
         else:
             spent += count * unit.energy
-    return GroupEnergy(group.name, traffic, round(moved), spent, tuple(untold)) if traffic is not None else None
+    if traffic is None or times is None:
+        return None
+    return GroupEnergy(group.name, traffic * times, round(moved * times), spent * times, tuple(untold))
 
 
 def _number(value: Expr) -> int | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilec.bounds.plan.bound_violations import moved_by
+from tilec.ir.loop_steps import loop_steps
 from tilec.ir.plan import Bound, Group, Plan
 
 
@@ -31,7 +32,9 @@ class Ratio:
 
 def plan_ratio(plan: Plan, level: str | None = None) -> Ratio | None:
     """The ratio of all groups together at a level, the lowest that has a bound where none is given; None without a
-    bound there."""
+    bound there, and for groups in serial loops: bounds hold for a single step."""
+    if loop_steps(plan):
+        return None
     level = next(iter(plan.bounds), None) if level is None else level
     if level is None or level not in plan.bounds:
         return None

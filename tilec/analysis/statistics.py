@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tilec.analysis.patterns import Pattern, fused_patterns, pattern_counts
-from tilec.analysis.totals import plan_costs, predicted, total, transactions
+from tilec.analysis.totals import in_all_steps, launches, plan_costs, predicted, total, transactions
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, constant_value
 from tilec.ir.plan import Plan
@@ -60,7 +60,7 @@ def statistics(plan: Plan) -> Statistics:
         groups=len(plan.groups),
         patterns=fused_patterns(plan),
         largest=max((len(group.nodes) for group in plan.groups), default=0),
-        launches=len(plan.groups),
+        launches=launches(plan),
         kernels=len({variant.kernel for group in plan.groups for variant in group.variants}),
         intermediate=total(tensor_bytes(plan.tensors[name].ttype, plan.tensors[name].shape) for name in passed_on),
         traffic=costs["traffic"],
@@ -99,8 +99,7 @@ def statistics_to_json(numbers: Statistics) -> dict[str, Any]:
 
 def _levels(plan: Plan, costs: Mapping[str, Expr]) -> dict[str, LevelUse]:
     def of(side: str, level: str) -> Expr:
-        tables: Iterable[Mapping[str, Expr]] = (getattr(group.cost, side) for group in plan.groups)
-        return total(table[level] for table in tables if level in table)
+        return in_all_steps(plan, lambda group: getattr(group.cost, side).get(level, Const(0)))
 
     used: dict[str, LevelUse] = {}
     for level in plan.levels:

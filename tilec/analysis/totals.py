@@ -1,13 +1,17 @@
 """Costs of a plan or a group as named metrics: traffic, transactions and footprint per level, predicted time,
-operations, launches (Welder, 3.2 and 4.1)."""
+operations, launches (Welder, 3.2 and 4.1).
+
+Groups in a serial loop count once for each of its steps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 
 from tilec.ir.algebra import bounds_of, simplify
-from tilec.ir.expr import Binary, Call, Const, Expr
+from tilec.ir.expr import Binary, Call, Const, Expr, constant_value
+from tilec.ir.loop_steps import loop_steps, usual_loop_steps
 from tilec.ir.plan import Group, Plan
 from tilec.ir.text import text_of
 
@@ -31,12 +35,12 @@ def lowest(plan: Plan) -> str:
 
 def traffic(plan: Plan) -> Expr:
     """Bytes that all groups move between the lowest level and the next; costs are counted at the upper one."""
-    return total(traffic_of(group, plan) for group in plan.groups)
+    return at_level(plan, lowest(plan))
 
 
 def at_level(plan: Plan, level: str) -> Expr:
     """Bytes that all groups move between a level and the one below it."""
-    return total(moved_at(group, level) for group in plan.groups)
+    return in_all_steps(plan, lambda group: moved_at(group, level))
 
 
 def traffic_of(group: Group, plan: Plan) -> Expr:
@@ -56,12 +60,26 @@ def unfused(plan: Plan) -> Expr:
 
 def transactions(plan: Plan, level: str) -> Expr:
     """Number of transactions of a level in all groups."""
-    return total(group.cost.transactions.get(level, Const(0)) for group in plan.groups)
+    return in_all_steps(plan, lambda group: group.cost.transactions.get(level, Const(0)))
 
 
 def predicted(plan: Plan) -> int:
     """Predicted time of one run in picoseconds; 0 where nothing is predicted."""
-    return sum(group.cost.picoseconds for group in plan.groups)
+    alone = {group.name: group.cost.picoseconds for group in plan.groups}
+    spared = sum(sum(alone[name] for name in each.groups) - each.picoseconds for each in plan.launches)
+    return _number(in_all_steps(plan, lambda group: Const(group.cost.picoseconds))) - spared
+
+
+def launches(plan: Plan) -> int:
+    """Number of launches of one run: one for every group, but for those that share one."""
+    shared = sum(len(each.groups) - 1 for each in plan.launches)
+    return _number(in_all_steps(plan, lambda _: Const(1))) - shared
+
+
+def in_all_steps(plan: Plan, cost: Callable[[Group], Expr]) -> Expr:
+    """What groups cost in one run, each as often as it runs at the sizes that the plan's costs are for."""
+    steps = usual_loop_steps(plan)
+    return total(_times(cost(group), group, steps) for group in plan.groups)
 
 
 def plan_costs(plan: Plan) -> Costs:
@@ -72,7 +90,7 @@ def plan_costs(plan: Plan) -> Costs:
     with every group a single node), and counts. A launch is one start of a kernel, `kernels` are the different ones.
     """
     kernels = {variant.kernel for group in plan.groups for variant in group.variants}
-    counts = {"groups": len(plan.groups), "launches": len(plan.groups), "kernels": len(kernels)}
+    counts = {"groups": len(plan.groups), "launches": launches(plan), "kernels": len(kernels)}
     return {
         **{name: Const(count) for name, count in counts.items()},
         "traffic": traffic(plan),
@@ -83,24 +101,34 @@ def plan_costs(plan: Plan) -> Costs:
 
 def group_costs(plan: Plan, groups: Iterable[Group]) -> Costs:
     """The metrics of some groups of a plan, levels lowest first; all but the footprint are summed."""
-    costs = [group.cost for group in groups]
+    groups, steps, every = list(groups), usual_loop_steps(plan), loop_steps(plan)
     levels = [level.name for level in plan.levels]
     values: dict[str, Expr] = {}
     for level in levels[1:]:
-        moved = [side[level] for cost in costs for side in (cost.read, cost.written) if level in side]
-        if moved:
-            values[f"traffic@{level}"] = total(moved)
+        if any(level in side for group in groups for side in (group.cost.read, group.cost.written)):
+            values[f"traffic@{level}"] = total(_times(moved_at(group, level), group, steps) for group in groups)
     for level in levels:
-        counts = [cost.transactions[level] for cost in costs if level in cost.transactions]
-        if counts:
-            values[f"transactions@{level}"] = total(counts)
+        counted = [group for group in groups if level in group.cost.transactions]
+        if counted:
+            requested = (_times(group.cost.transactions[level], group, steps) for group in counted)
+            values[f"transactions@{level}"] = total(requested)
     for level in levels[1:]:
-        footprints = [cost.footprint[level] for cost in costs if level in cost.footprint]
+        footprints = [group.cost.footprint[level] for group in groups if level in group.cost.footprint]
         if footprints:
             values[f"footprint@{level}"] = _largest(footprints)
-    picoseconds = sum(cost.picoseconds for cost in costs)
-    predicted = {"picoseconds": Const(picoseconds)} if picoseconds else {}
-    return {**predicted, **values, "flops": total(cost.flops for cost in costs)}
+    picoseconds = total(_times(Const(group.cost.picoseconds), group, steps) for group in groups)
+    predicted = {"picoseconds": picoseconds} if picoseconds != Const(0) else {}
+    return {**predicted, **values, "flops": total(_times(group.cost.flops, group, every) for group in groups)}
+
+
+def _times(value: Expr, group: Group, steps: Mapping[str, Expr]) -> Expr:
+    """What a group costs in one step, in all of them."""
+    return Binary("*", value, steps[group.name]) if group.name in steps else value
+
+
+def _number(value: Expr) -> int:
+    """A sum of numbers."""
+    return constant_value(value) or 0
 
 
 def total(values: Iterable[Expr]) -> Expr:

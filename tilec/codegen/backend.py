@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "tilec.backends"
 
-_BUILT_IN = {"cpu": "tilec.codegen.cpu.backend:BACKEND"}
+_BUILT_IN = {
+    "cpu": "tilec.codegen.cpu.backend:BACKEND",
+    "cuda": "tilec.codegen.gpu.backend:CUDA",
+    "hip": "tilec.codegen.gpu.backend:HIP",
+}
 
 _REGISTERED: dict[str, Backend] = {}
 
@@ -100,7 +104,9 @@ class Backend:
     `decide` has the rules by which the plan of a device fixes vectors, unrolling, fetches and stores of a kernel
     (`tilec.scheduler.schedule` is called with them); it needs no compiler. `can_build` tells what is missing to compile
     for a device, `can_run` why a machine cannot run the device's code, and `can_time` why times measured on a machine
-    that runs it are not the device's; None where nothing is in the way.
+    that runs it are not the device's; None where nothing is in the way. `lacks` tells what is missing to take code
+    further than text. `serves` is whether it has code for the levels of a device of its kind; others get tile programs,
+    and so do models of an `optional` one that hold something without code.
 
     `forms` are what `tilec codegen --emit` writes, by name.
     """
@@ -114,6 +120,9 @@ class Backend:
     passes: Callable[[], Sequence[KernelPass]] = tuple
     decide: Decide | None = None
     forms: Callable[[], Mapping[str, Emit]] = dict
+    lacks: Callable[[DeviceSpec], Obstacle | None] = lambda _device: None
+    serves: Callable[[DeviceSpec], bool] = lambda _device: True
+    optional: bool = False
 
 
 def register(backend: Backend) -> None:
@@ -122,11 +131,15 @@ def register(backend: Backend) -> None:
 
 
 def backend_of(device: DeviceSpec) -> Backend | None:
-    """The back end of a device's kind; None when there is none.
+    """The back end of a device's kind; None when there is none, or it does not serve the device.
 
     Raises UnavailableError when the package that provides it cannot be imported.
     """
-    kind = device.target.backend
+    backend = _of_kind(device.target.backend)
+    return backend if backend is not None and backend.serves(device) else None
+
+
+def _of_kind(kind: str) -> Backend | None:
     if kind in _REGISTERED:
         return _REGISTERED[kind]
     if kind in _BUILT_IN:

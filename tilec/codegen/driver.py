@@ -12,7 +12,7 @@ from tilec.artifact import encode
 from tilec.codegen.backend import Observe, backend_of
 from tilec.codegen.kernels import Advance, Kernels, lower_plan
 from tilec.codegen.programs import write_programs
-from tilec.errors import UnavailableError
+from tilec.errors import UnavailableError, UnsupportedError
 from tilec.ir.plan import Plan
 from tilec.ir.text import text_of
 from tilec.spec.device import DeviceSpec
@@ -50,7 +50,12 @@ def codegen(
         "steps": [encode(step) for step in kernels.steps],
     }
     if backend is not None:
-        runtime = dict(backend.build(plan, kernels, device, options, folder, cache, observe))
+        try:
+            runtime = dict(backend.build(plan, kernels, device, options, folder, cache, observe))
+        except UnsupportedError as error:
+            if not backend.optional:
+                raise
+            return body | {"without_code": error.message}
         body["runtime"] = runtime if backend.loader == LOADER else {**runtime, "loader": backend.loader}
     return body
 

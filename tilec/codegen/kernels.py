@@ -160,17 +160,31 @@ def _lives(plan: Plan, steps: tuple[Step, ...]) -> dict[str, tuple[int, int]]:
     outside |= {node.name for node in plan.prepared} | {port.tensor for port in call_results(plan.calls, plan.tensors)}
     first: dict[str, int] = {}
     last: dict[str, int] = {}
-    for number, step in enumerate(steps):
+    spans = _launch_spans(plan, steps)
+    for step in steps:
+        begin, end = spans[step.group]
         for tensor in step.tensors:
             if tensor not in outside:
-                first.setdefault(tensor, number)
-                last[tensor] = number
+                first.setdefault(tensor, begin)
+                last[tensor] = max(end, last.get(tensor, end))
     for k, call in enumerate(plan.calls):
         last_step = sum(step.segment <= k for step in steps) - 1
         last |= {port.tensor: max(last[port.tensor], last_step) for port in call.inputs if port.tensor in first}
     for start, end in loop_spans(plan.calls):
         last |= _held_by_loop(steps, range(start + 1, end + 1), plan.calls[start], first)
     return {tensor: (first[tensor], last[tensor]) for tensor in first}
+
+
+def _launch_spans(plan: Plan, steps: Sequence[Step]) -> dict[str, tuple[int, int]]:
+    """Group -> the first and the last step of its launch: what others of the launch store lies beside its tensors."""
+    places: dict[str, list[int]] = {}
+    for number, step in enumerate(steps):
+        places.setdefault(step.group, []).append(number)
+    spans = {name: (min(numbers), max(numbers)) for name, numbers in places.items()}
+    for launch in plan.launches:
+        inside = [number for name in launch.groups for number in places.get(name, ())]
+        spans |= {name: (min(inside), max(inside)) for name in launch.groups if name in places}
+    return spans
 
 
 def _held_by_loop(steps: Sequence[Step], body: range, start: Call, first: Mapping[str, int]) -> dict[str, int]:

@@ -49,6 +49,7 @@ class Launch:
 
     `grain` is the fewest tasks worth handing to a thread at once, `scratch_bytes` the working memory of each thread,
     `segment` the number of calls of onnxruntime before it; `group` the group of the plan that it computes; `sizes` are
+    `shared` names the launch of the plan that several groups share, if it is in one; `sizes` are
     the values of the symbols that the kernel takes. Launches of one group are its variants, one of which has tasks.
     """
 
@@ -60,6 +61,7 @@ class Launch:
     segment: int = 0
     group: str = ""
     sizes: tuple[Size, ...] = ()
+    shared: str = ""
 
     @property
     def width(self) -> int:

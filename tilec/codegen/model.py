@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from tilec.abi.gpu_code import GpuCode
 from tilec.abi.job_layout import ABI
 from tilec.abi.manifest import CallSpec, Constant, IndexSpec, LibraryFile, Manifest, PortSpec, Segment, WeightsFile
 from tilec.abi.shape_program import ShapeProgram
@@ -57,8 +58,9 @@ class Model(Generic[Code]):
         arenas = 1 if self.sizes is None else len(self.sizes.arenas)
         return PointerTable(len(self.inputs) + results, len(self.outputs), len(self.constants), arenas)
 
-    def manifest(self, library: LibraryFile | None) -> Manifest:
-        """The manifest of the model with its library; the stage adds the loader of the back end."""
+    def manifest(self, library: LibraryFile | None, gpu: GpuCode | None = None) -> Manifest:
+        """The manifest of the model with its library, or its kernels of a GPU; the stage adds the loader of the back
+        end."""
         return Manifest(
             abi=ABI,
             library=library,
@@ -74,6 +76,7 @@ class Model(Generic[Code]):
             taken=self.taken,
             ranges=self.ranges,
             sizes=self.sizes,
+            gpu=gpu,
         )
 
 
@@ -85,7 +88,11 @@ def _ranges(plan: Plan) -> tuple[IndexSpec, ...]:
 
 def _segment(launches: Sequence[Launch], number: int) -> Segment:
     inside = [launch for launch in launches if launch.segment == number]
-    return Segment(tuple(launch.group for launch in inside), max((launch.width for launch in inside), default=1))
+    widths: dict[str, int] = {}
+    for place, launch in enumerate(inside):
+        key = launch.shared or f"#{place}"
+        widths[key] = widths.get(key, 0) + launch.width
+    return Segment(tuple(launch.group for launch in inside), max(widths.values(), default=1))
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,7 @@ def model_of(
     """The model of a lowered plan with the code of its kernels by name; `folder` holds the weight files."""
     sizes = LaunchSizes.of(plan, kernels)
     places = TensorPlaces(plan, kernels, sizes.numbers)
+    shared = {name: launch.groups[0] for launch in plan.launches for name in launch.groups}
     launches = tuple(
         Launch(
             symbol=code[step.kernel].symbol,
@@ -120,6 +128,7 @@ def model_of(
             segment=step.segment,
             group=step.group,
             sizes=sizes.symbols(code[step.kernel].symbols),
+            shared=shared.get(step.group, ""),
         )
         for step in kernels.steps
     )

@@ -81,6 +81,9 @@ def _least(ttype: str) -> float:
 def _most(ttype: str) -> float:
     """The largest number that both signs have; of unsigned integers the largest."""
     t = TTYPES[ttype]
+    if t.coded and t.kind == "float" and not t.encode:
+        _, table = _table(ttype)
+        return float(min(table[-1], -table[0]) if table[0] < 0 < table[-1] else np.abs(table).max()) or 1.0
     return t.maximum if t.kind == "float" else float((1 << (t.bits - (t.kind == "int"))) - 1) or 1.0
 
 
@@ -96,10 +99,17 @@ def _codes(ttype: str, numbers: Array) -> Array:
     if t.encode:
         limited = numbers if ttype == "e8m0" else np.clip(numbers, -t.maximum, t.maximum)
         return encode_array(ttype, limited.astype(np.float32))
-    table = decode_array(ttype, np.arange(1 << t.bits))
-    order = np.argsort(table)
-    middles = (table[order][1:] + table[order][:-1]) / 2
-    return order[np.searchsorted(middles, numbers)].astype(np.uint32)
+    codes, table = _table(ttype)
+    middles = (table[1:] + table[:-1]) / 2
+    return codes[np.searchsorted(middles, numbers)].astype(np.uint32)
+
+
+def _table(ttype: str) -> tuple[Array, Array]:
+    """The codes of a type whose numbers are finite, and those numbers, in ascending order."""
+    numbers = decode_array(ttype, np.arange(1 << TTYPES[ttype].bits, dtype=np.uint32))
+    order = np.argsort(numbers, kind="stable")
+    order = order[np.isfinite(numbers[order])]
+    return order, numbers[order].astype(np.float64)
 
 
 def _numbers(ttype: str, codes: Array) -> Array:

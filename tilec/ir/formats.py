@@ -4,6 +4,8 @@
     u4[32]*f16-u4     the same with zero points: (code - zero) * scale
     i8[column]        one scale (f32) for all that a result sums up
     mxfp4             a name for e2m1[32]*e8m0
+    code<5 float: f32(i32(code)) * 0.5 - 7.0>[32]*f16
+                      codes of a type of one's own
 
 Codes, scales and zero points are tensors of their own.
 """
@@ -27,7 +29,7 @@ NAMED = {
 
 COLUMN = "column"
 
-_TEXT = re.compile(r"([a-z0-9]+)\[(column|[1-9][0-9]{0,5})\](?:\*([a-z0-9]+))?(?:-([a-z0-9]+))?")
+_TEXT = re.compile(r"(code<.+>|[a-z0-9]+)\[(column|[1-9][0-9]{0,5})\](?:\*([a-z0-9]+))?(?:-([a-z0-9]+))?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,6 +261,15 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedLaunch:
+    """Groups that run side by side, by name in the order of the plan: none reads another one's results. `picoseconds`
+    is the predicted time of all together."""
+
+    groups: tuple[str, ...]
+    picoseconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """The reason why an edge was not connected: a code of the closed list, with its numbers."""
 
@@ -281,7 +290,8 @@ class Plan:
     `opaque`, `ranges`, `symbol_ranges`, `constraints`, `elements` and `retyped` are those of the graph; a group runs
     behind the last call that it depends on. `unfused` are the bytes that a level would move from and to the one below
     with a group for every node. `bounds` are those of all groups together, each at the capacity of its level: bytes of
-    one instance and of everything above it."""
+    one instance and of everything above it. `launches` are those that several groups share, which stand behind each
+    other."""
 
     name: str
     device: str
@@ -306,3 +316,4 @@ class Plan:
     constraints: tuple[Constraint, ...] = ()
     elements: Mapping[str, str] = field(default_factory=dict)
     retyped: Mapping[str, Retyped] = field(default_factory=dict)
+    launches: tuple[SharedLaunch, ...] = ()

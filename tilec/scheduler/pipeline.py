@@ -6,6 +6,7 @@
     outline  FuseRegisters ... JoinReductions  for every whole plan that is compared
     legal    LegalizeGroups, TuneGroups        for those that can still be the cheapest, by their lower bound
     built    BuildGroups                       for those that are made
+    at last  ShareLaunches                     for the plan that is taken
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from tilec.scheduler.graph_passes.unflatten import unflatten
 from tilec.scheduler.memory_levels.hierarchical_search import PartitionLevels
 from tilec.scheduler.plan_candidates import ComparePlans, PlanStep
 from tilec.scheduler.refusals import RewrittenGraph
+from tilec.scheduler.shared_launches import ShareLaunches
 from tilec.scheduler.spreading.spread_reductions import SpreadReductions
 from tilec.scheduler.state import SearchStep
 from tilec.scheduler.units.choose_units import ChooseUnits
@@ -131,7 +133,7 @@ fields are its thresholds."""
 
 PARTITION = PartitionGroups()
 
-SEARCH: tuple[SearchStep | PlanStep, ...] = (
+SEARCH: tuple[SearchStep | PlanStep | ShareLaunches, ...] = (
     FuseRegisters(),
     SplitParts(),
     PartitionLevels(),
@@ -143,6 +145,7 @@ SEARCH: tuple[SearchStep | PlanStep, ...] = (
     TuneGroups(),
     BuildGroups(),
     ComparePlans(),
+    ShareLaunches(),
 )
 """Steps of the search in the order in which they run.  On devices with explicit levels below a core's, PartitionLevels
 runs the steps behind it, until tiles are legal, in the tile of every group that it makes."""

@@ -23,13 +23,15 @@ from tilec.scheduler.building.plan_costs import lowered_programs, with_costs, wi
 from tilec.scheduler.code_feedback import without_groups
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.rewrite import constant_tensors, live
+from tilec.scheduler.graph_passes.unflatten import unflatten
 from tilec.scheduler.memory_levels.hierarchical_search import require_levels
 from tilec.scheduler.minimum_capacity import require_capacity
 from tilec.scheduler.plan_candidates import PlanSearch, PlanState, search_plans
 from tilec.scheduler.predicted_times.plan_times import with_times
 from tilec.scheduler.refusals import RewrittenGraph
 from tilec.scheduler.segments import with_call_ports
-from tilec.scheduler.select_passes import graph_passes, search_steps
+from tilec.scheduler.select_passes import graph_passes, launch_steps, search_steps
+from tilec.scheduler.shared_launches import with_launch_times
 from tilec.scheduler.target_model import TargetModel, target_model_of
 from tilec.scheduler.trace import NO_TRACE, Advance, Trace, no_advance
 from tilec.scheduler.tuning.tuner import Tuner
@@ -96,11 +98,15 @@ def complete_plan(state: PlanState, decide: Decide | None = None, advance: Advan
     there = {kernel: bind_program(program, sizes) for kernel, program in programs.items()}
     counted = with_times(with_costs(bound, there), root.target, root.numbers)
     decided = with_cost_of(plan, counted)
+    for step in launch_steps(state.search.options):
+        shared = step.run(decided, root.target)
+        state.search.trace.record(step, decided, shared)
+        decided = shared.plan
     if decide is not None:
         decided = with_code_decisions(decided, programs, decide)
     counted = bind_plan(decided, sizes)
-    pairs = zip(counted.groups, bound.groups, strict=True)
-    renamed = {group.variants[0].kernel: there[before.variants[0].kernel] for group, before in pairs}
+    before = {group.name: group.variants[0].kernel for group in bound.groups}
+    renamed = {group.variants[0].kernel: there[before[group.name]] for group in counted.groups}
     return with_cost_of(decided, with_cache_costs(counted, renamed))
 
 
@@ -115,7 +121,7 @@ def recounted_plan(plan: Plan, device: DeviceSpec | None) -> Plan:
     programs = {kernel: bind_program(program, there) for kernel, program in programs.items()}
     counted = with_cache_costs(with_costs(bound, programs), programs)
     if device is not None:
-        counted = with_times(counted, target_model_of(device), numbers)
+        counted = with_launch_times(with_times(counted, target_model_of(device), numbers), target_model_of(device))
     return with_cost_of(plan, counted)
 
 
@@ -128,7 +134,7 @@ def search_plan(
 ) -> PlanState:
     """The whole plans that were compared, and the one that is taken. Raises what `schedule` raises."""
     target = target_model_of(device)
-    graph = with_usual_items(graph)
+    graph = with_usual_items(graph, unflatten(RewrittenGraph(graph)).graph)
     _require_units(graph, device)
     require_levels(options.closed, target)
     steps, plan_steps = search_steps(options)

@@ -8,6 +8,7 @@ from tilec.errors import ConfigError, did_you_mean
 from tilec.scheduler import pipeline
 from tilec.scheduler.pipeline import AnyPass
 from tilec.scheduler.plan_candidates import PlanStep
+from tilec.scheduler.shared_launches import ShareLaunches
 from tilec.scheduler.state import SearchStep
 from tilec.spec.recipe import ScheduleOptions
 
@@ -38,7 +39,24 @@ def search_steps(options: ScheduleOptions) -> tuple[tuple[SearchStep, ...], tupl
     Raises ConfigError for a name that is in neither list, and where a step is left out without which there is no plan.
     """
     _require_known(options.passes or ())
-    steps: Sequence[SearchStep | PlanStep] = pipeline.SEARCH
+    steps = _chosen_steps(options)
+    return (
+        tuple(step for step in steps if isinstance(step, SearchStep)),
+        tuple(step for step in steps if isinstance(step, PlanStep)),
+    )
+
+
+def launch_steps(options: ScheduleOptions) -> tuple[ShareLaunches, ...]:
+    """The steps over the plan that is taken; one without fusion is left as it is, to be compared with."""
+    if options.fusion == "none":
+        return ()
+    return tuple(step for step in _chosen_steps(options) if isinstance(step, ShareLaunches))
+
+
+def _chosen_steps(options: ScheduleOptions) -> Sequence[SearchStep | PlanStep | ShareLaunches]:
+    """All steps of the search, or those that a recipe names. Raises ConfigError where one is missing without which
+    there is no plan."""
+    steps: Sequence[SearchStep | PlanStep | ShareLaunches] = pipeline.SEARCH
     names = {step.name for step in steps}.intersection(options.passes or ())
     if names:
         for step in steps:
@@ -49,13 +67,10 @@ def search_steps(options: ScheduleOptions) -> tuple[tuple[SearchStep, ...], tupl
                     f"Name it too, or no step of the search; those that can be left out are {_optional(steps)}.",
                 )
         steps = [step for step in steps if step.name in names]
-    return (
-        tuple(step for step in steps if isinstance(step, SearchStep)),
-        tuple(step for step in steps if isinstance(step, PlanStep)),
-    )
+    return steps
 
 
-def _optional(steps: Sequence[SearchStep | PlanStep]) -> str:
+def _optional(steps: Sequence[SearchStep | PlanStep | ShareLaunches]) -> str:
     return ", ".join(step.name for step in steps if not step.required)
 
 

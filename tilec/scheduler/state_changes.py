@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from tilec.ir.plan import Plan
 from tilec.scheduler.plan_candidates import PlanCandidate, PlanState
+from tilec.scheduler.shared_launches import LaunchDecision
 from tilec.scheduler.state import GroupSet, LevelDecision, Members, SearchState
 from tilec.scheduler.tiling.task_tiles import TaskTile
 
@@ -18,18 +20,20 @@ NODES = 8
 Names = tuple[str, ...]
 
 
-def whole_plan(state: SearchState | PlanState) -> str:
+def whole_plan(state: SearchState | PlanState | LaunchDecision) -> str:
     """The whole plan that a state belongs to, and the level in whose tile it is searched; empty for all plans."""
-    if isinstance(state, PlanState):
+    if isinstance(state, PlanState | LaunchDecision):
         return ""
     return state.label + (f", in {state.level}" if state.level else "")
 
 
-def changes(before: SearchState | PlanState, after: SearchState | PlanState) -> list[str]:
+def changes(before: SearchState | PlanState | Plan, after: SearchState | PlanState | LaunchDecision) -> list[str]:
     """Parts fused and split, groups joined and separated with predicted times, decisions at levels, tiles that were
     replaced, groups that were built, plans that were compared, edges that are refused now; no lines where the states
     agree."""
-    if isinstance(before, PlanState) or isinstance(after, PlanState):
+    if isinstance(after, LaunchDecision):
+        return [*_few(_shared(after)), *_few(_not_shared(after))]
+    if not isinstance(before, SearchState) or isinstance(after, PlanState):
         return _few(_compared(after)) if isinstance(after, PlanState) else []
     return [
         *_few(_parts(before, after)),
@@ -39,6 +43,21 @@ def changes(before: SearchState | PlanState, after: SearchState | PlanState) -> 
         *_few(_built(before, after)),
         *_refused(before, after),
     ]
+
+
+def _shared(decision: LaunchDecision) -> Iterator[str]:
+    """Groups that share a launch."""
+    alone = {group.name: group.cost.picoseconds for group in decision.plan.groups}
+    for each in decision.plan.launches:
+        apart = sum(alone[name] for name in each.groups)
+        yield f"{_some(each.groups)} share a launch: {_time(each.picoseconds / 1e12)}, {_time(apart / 1e12)} apart"
+
+
+def _not_shared(decision: LaunchDecision) -> Iterator[str]:
+    """Groups that do not, though they could."""
+    for each in decision.apart:
+        times = f"{_time(each.joined / 1e12)} joined, {_time(each.apart / 1e12)} apart"
+        yield f"{_some(each.groups)} do not: {times}"
 
 
 def _few(lines: Iterable[str]) -> list[str]:

@@ -130,14 +130,18 @@ class ComputeUnit(Spec):
 class Vector(Spec):
     """SIMD registers: `bytes` of one, `registers` of them in a core."""
 
-    bytes: Bytes = Field(gt=0, description="bytes of one register; the width of vectors")
+    bytes: Bytes = Field(
+        gt=0, description="bytes of one register; the width of vectors, on a GPU the lanes of a warp times 4"
+    )
     registers: int = Field(gt=0, le=MOST, description="registers of a core; limits the size of register tiles")
 
 
 class Target(Spec):
     """The target of code generation: its back end, and the processor in the words of its compiler."""
 
-    backend: str = Field(min_length=1, description="kind of code generator: cpu, or that of an installed back end")
+    backend: str = Field(
+        min_length=1, description="kind of code generator: cpu, cuda, hip, or that of an installed back end"
+    )
     triple: str | None = Field(default=None, description="LLVM target triple")
     processor: str | None = Field(default=None, description="LLVM mcpu, sm_80, gfx90a")
     features: tuple[str, ...] = Field(default=(), description="LLVM attributes such as +avx512f")

@@ -7,7 +7,9 @@ import pytest
 from tests.scheduler.graphs import make_graph
 from tests.scheduler.models import attention
 from tilec.ir.sizes import SymbolRange
+from tilec.scheduler import schedule
 from tilec.scheduler.analysis.independent_symbols import independent_symbols, with_usual_items
+from tilec.spec.resolve import resolve_device
 
 
 @pytest.mark.feature("B07")
@@ -22,8 +24,18 @@ def test_a_batch_is_told_from_a_sequence_and_from_pixels() -> None:
 @pytest.mark.feature("B07")
 def test_what_is_known_of_a_batch_counts() -> None:
     graph = attention("batch", "seq")
-    assert with_usual_items(graph).symbol_ranges == {"batch": SymbolRange(likely=(8,))}
+    assert with_usual_items(graph, graph).symbol_ranges == {"batch": SymbolRange(likely=(8,))}
     known = replace(graph, symbol_ranges={"batch": SymbolRange(1, 4), "seq": SymbolRange(1, 512)})
-    assert with_usual_items(known).symbol_ranges["batch"] == SymbolRange(1, 4, likely=(4,))
+    assert with_usual_items(known, known).symbol_ranges["batch"] == SymbolRange(1, 4, likely=(4,))
     likely = replace(graph, symbol_ranges={"batch": SymbolRange(1, 64, likely=(32, 1))})
-    assert with_usual_items(likely) is likely
+    assert with_usual_items(likely, likely) is likely
+
+
+@pytest.mark.feature("B07")
+def test_a_batch_flattened_with_windows_is_one() -> None:
+    extents = {"m": "b*4", "i": "b", "j": 4, "k": 3}
+    nodes = [("y[m, k] = x[m // 4, m % 4 // 2, m % 2, k] * 2", extents), ("z[i, j, k] = y[i*4 + j, k] + 1", extents)]
+    graph = make_graph({"x": ("b", 2, 2, 3)}, nodes, ["z"], symbols=["b"])
+    assert independent_symbols(graph) == ()
+    plan = schedule(graph, resolve_device("host"))
+    assert plan.symbol_ranges["b"].likely == (8,)

@@ -87,3 +87,15 @@ def test_constants_are_never_free() -> None:
 
     assert drawn(whole) == 0
     assert drawn(replace(whole, constants=frozenset("B"))) == 512 * 512 * 4
+
+
+def test_an_operand_that_no_loop_moves_counts_in_walks_with_different_rasters() -> None:
+    graph = make_graph({"x": (8192, 4096), "s": (1,)}, [("y[m, n] = x[m, n] * s[0]", {"m": 8192, "n": 4096})], ["y"])
+    target = target_model_of(device("a100[levels.l2.capacity=1MiB]"))
+    fusion = problem_of(graph, target)
+    problem = fusion.tiling_problem((0,), ("y",), fusion.usual((0,)))
+    rows, columns = np.asarray([[[2048]], [[1024]], [[512]]]), np.asarray([[[64], [128], [256]]])
+    both = cost_terms(problem, {"m": rows, "n": columns}, {}, None)
+    one = cost_terms(problem, {"m": rows[:1], "n": columns[:, :1]}, {}, None)
+    assert both is not None
+    assert one is not None

@@ -10,7 +10,7 @@ from tilec.analysis.explain.replay import Replay, unit_of
 from tilec.analysis.size_variants import PlanAt
 from tilec.analysis.totals import traffic_of
 from tilec.ir.expr import constant_value
-from tilec.ir.plan import Group, Plan
+from tilec.ir.plan import Group, Plan, SharedLaunch
 from tilec.scheduler.refusals import ReductionSpread
 
 
@@ -53,7 +53,7 @@ class ReductionRow:
 @dataclass(frozen=True, slots=True)
 class Summary:
     """What a plan decided; `same` tells whether the search comes to it again. `sizes` are those that the figures of
-    a plan with symbols are for."""
+    a plan with symbols are for, `launches` those that groups share."""
 
     name: str
     device: str
@@ -66,6 +66,7 @@ class Summary:
     groups: tuple[GroupRow, ...]
     refused: Mapping[str, int]
     sizes: Mapping[str, int] = field(default_factory=dict)
+    launches: tuple[SharedLaunch, ...] = ()
 
 
 def summarised(replay: Replay, plan: Plan, at: PlanAt | None = None) -> Summary:
@@ -95,6 +96,7 @@ def summarised(replay: Replay, plan: Plan, at: PlanAt | None = None) -> Summary:
         _reductions(replay),
         tuple(_row(number, group, plan, replay) for number, group in enumerate(plan.groups, 1)),
         _counted(reason.code for reason in replay.plan.refusals),
+        launches=plan.launches,
     )
 
 

@@ -25,8 +25,8 @@ struct f16 { unsigned short bits; };
 struct bf16 { unsigned short bits; };
 template <class T, int N> struct alignas(sizeof(T) * N) vec { T v[N]; };
 
-#define T_INF __builtin_huge_valf()
-#define T_NAN __builtin_nanf("")
+#define T_INF t_bits<float>(0x7f800000u)
+#define T_NAN t_bits<float>(0x7fc00000u)
 
 template <class To, class From> T_BITS To t_bits(From x) {
   static_assert(sizeof(To) == sizeof(From), "other widths");
@@ -95,11 +95,11 @@ template <int N, class T> T_DEV void t_store(T* p, vec<T, N> v) { *reinterpret_c
 // -- lanes of a warp, which all call them together
 
 #ifdef __HIP__
-template <class T> T_DEV T t_shfl_xor(T x, int d) { return __shfl_xor(x, d); }
-template <class T> T_DEV T t_shfl(T x, int lane) { return __shfl(x, lane); }
+template <class T> T_DEV T t_shfl_xor(T x, int d) { return (T)__shfl_xor(+x, d); }
+template <class T> T_DEV T t_shfl(T x, int lane) { return (T)__shfl(+x, lane); }
 #else
-template <class T> T_DEV T t_shfl_xor(T x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
-template <class T> T_DEV T t_shfl(T x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
+template <class T> T_DEV T t_shfl_xor(T x, int d) { return (T)__shfl_xor_sync(0xffffffffu, +x, d); }
+template <class T> T_DEV T t_shfl(T x, int lane) { return (T)__shfl_sync(0xffffffffu, +x, lane); }
 #endif
 #endif
 

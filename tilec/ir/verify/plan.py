@@ -6,7 +6,7 @@ Tiles, levels and orders are checked where they are lowered, the program by its 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 
 import numpy as np
@@ -82,11 +82,31 @@ def _group_problems(plan: Plan) -> list[str]:
         for variant in group.variants:
             if not KERNEL.fullmatch(variant.kernel):
                 problems.append(f"group {group.name} has a kernel called {variant.kernel[:80]!r}")
+    problems += _launch_problems(plan)
     wanted = [port.tensor for port in plan.outputs] + [p.tensor for call in plan.calls for p in call.inputs]
     problems += [
         f"{tensor} is wanted, and no group hands it on" for tensor in wanted if tensor not in there | set(plan.opaque)
     ]
     return problems
+
+
+def _launch_problems(plan: Plan) -> Iterator[str]:
+    """Launches of groups that are not there, stand apart, or read each other's results."""
+    names = [group.name for group in plan.groups]
+    for launch in plan.launches:
+        place = names.index(launch.groups[0]) if launch.groups and launch.groups[0] in names else len(names)
+        if tuple(names[place : place + len(launch.groups)]) != launch.groups or len(launch.groups) < 2:
+            yield f"groups that share a launch stand behind each other: {', '.join(launch.groups)}"
+            continue
+        members = plan.groups[place : place + len(launch.groups)]
+        made = {tensor for group in members for tensor in group.outputs}
+        for group in members:
+            inside = {node.name for node in group.nodes}
+            read = {t for node in group.nodes for t in operands(node.expr)} & made - inside
+            if read:
+                yield f"group {group.name} reads {min(read)}, which its own launch computes"
+    shared = [name for launch in plan.launches for name in launch.groups]
+    yield from (f"group {name} is in two launches" for name in sorted({n for n in shared if shared.count(n) > 1}))
 
 
 def _reach_problems(expr: TensorExpr, tensors: Mapping[str, Tensor]) -> list[str]:

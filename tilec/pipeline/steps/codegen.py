@@ -37,6 +37,7 @@ def generate_kernels(job: Job, source: StageInput, target: Path, advance: Advanc
     observe = TextPrinter(job.listener.note) if job.recipe.codegen.print_between_passes else None
     options, folder = job.recipe.codegen, target.parent
     body = codegen(plan, job.device, options, folder=folder, cache=job.cache, advance=advance, observe=observe)
+    _note_missing(job, body)
     beside: dict[str, Iterable[bytes]] = {}
     if not source.folder.samefile(target.parent) or source.path.name != FILES["plan"]:
         beside[FILES["plan"]] = [source.artifact.text().encode()]
@@ -44,6 +45,18 @@ def generate_kernels(job: Job, source: StageInput, target: Path, advance: Advanc
         if (source.folder / name).is_file() and not (target.parent / name).exists():
             beside[name] = [(source.folder / name).read_bytes()]
     return StageOutput(body, beside)
+
+
+def _note_missing(job: Job, body: Mapping[str, Any]) -> None:
+    """Say what the code of a device lacks here, or why a model has none."""
+    from tilec.codegen.backend import backend_of
+
+    assert job.device is not None
+    backend = backend_of(job.device)
+    if "without_code" in body:
+        job.listener.note(f"tile programs only: {body['without_code']}")
+    elif backend is not None and (missing := backend.lacks(job.device)) is not None:
+        job.listener.note(f"{missing.reason}: {missing.fix}")
 
 
 def named_files_there(artifact: Artifact, folder: Path) -> bool:
@@ -58,8 +71,9 @@ def named_files_there(artifact: Artifact, folder: Path) -> bool:
 def code_files(artifact: Artifact) -> frozenset[str]:
     """The library, the prepared weights and the programs that codegen wrote for an artifact."""
     programs = [name for name, _ in _named_files(artifact.body.get("programs", {}))]
-    library = [name for name, _ in _named_files(artifact.body.get("runtime", {}).get("library", {}))]
-    named = [name for name, _ in _named_files(artifact.body.get("runtime", {}).get("weights", []))]
+    runtime = artifact.body.get("runtime", {})
+    library = [name for key in ("library", "gpu") for name, _ in _named_files(runtime.get(key, {}))]
+    named = [name for name, _ in _named_files(runtime.get("weights", []))]
     weights = [name for name in named if is_weights_file(name)]
     return frozenset(
         (*library, *weights, *programs, *(str(PurePosixPath(name).with_suffix(".txt")) for name in programs))

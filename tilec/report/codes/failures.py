@@ -93,6 +93,13 @@ _ERRORS: tuple[tuple[str, int, str, str, str], ...] = (
         "h1 brings smem to 262144 bytes, its capacity is 167936",
     ),
     (
+        "KernelFault",
+        1,
+        "a kernel for a GPU races, leaves its memory or waits for ever in the emulator",
+        "The plan was legal, so this is a fault of tilec unless the text was edited; keep model, plan and kernels.",
+        "threads 3 and 35 access shared memory of h1_smem without a barrier between them",
+    ),
+    (
         "RemoteError",
         1,
         "a process that runs compiled code died or failed",

@@ -52,6 +52,11 @@ def summary_text(explanation: Summary, plan: str) -> str:
             ]
         )
     lines += table(rows, right=(0, 3, 5, 6, 7) if variants else (0, 3, 5, 6))
+    if explanation.launches:
+        lines += ["", "groups that share a launch"]
+        lines += table(
+            [[some(each.groups, 8), time_text(each.picoseconds)] for each in explanation.launches], right=(1,)
+        )
     if explanation.refused:
         lines += ["", "edges between groups"]
         lines += table(

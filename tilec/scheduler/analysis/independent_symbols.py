@@ -17,10 +17,11 @@ USUAL_ITEMS = 8
 """Items that a batch is taken for where nothing is known of it."""
 
 
-def with_usual_items(graph: Graph) -> Graph:
-    """The graph with a likely size for every symbol of independent items that has none."""
+def with_usual_items(graph: Graph, seen: Graph) -> Graph:
+    """The graph with a likely size for every symbol of independent items that has none; these are `seen` in a graph of
+    the same symbols that flattens them less."""
     known = dict(graph.symbol_ranges)
-    for symbol in independent_symbols(graph):
+    for symbol in independent_symbols(seen):
         entry = known.get(symbol, ANY_SIZE)
         if not entry.likely:
             known[symbol] = replace(entry, likely=(entry.nearest(USUAL_ITEMS),))

@@ -140,13 +140,13 @@ def _moved(ranges: _Ranges, moving: Set[str], box: Box, extents: Mapping[str, in
 def extent_of(extent: Expr, numbers: Candidates) -> int:
     """An extent as a number; the likely size where it is symbolic."""
     constant = constant_value(extent)
-    return int(numbers.size(extent)) if constant is None else constant
+    return _likely_size(extent, ById(numbers)) if constant is None else constant
 
 
 def extents_of(expr: TensorExpr, numbers: Candidates) -> Mapping[str, int]:
     """Map from iterator of a node to its extent as a number."""
     constants = _constant_extents(ById(expr))
-    return {i: extent_of(e, numbers) for i, e in expr.domain.items()} if constants is None else constants
+    return _likely_extents(ById(expr), ById(numbers)) if constants is None else constants
 
 
 @lru_cache(maxsize=8192)
@@ -155,6 +155,16 @@ def _constant_extents(node: ById[TensorExpr]) -> Mapping[str, int] | None:
     extents = {i: constant_value(e) for i, e in node.value.domain.items()}
     known = {i: n for i, n in extents.items() if n is not None}
     return known if len(known) == len(extents) else None
+
+
+@lru_cache(maxsize=1 << 15)
+def _likely_extents(node: ById[TensorExpr], numbers: ById[Candidates]) -> Mapping[str, int]:
+    return {i: extent_of(e, numbers.value) for i, e in node.value.domain.items()}
+
+
+@lru_cache(maxsize=1 << 15)
+def _likely_size(extent: Expr, numbers: ById[Candidates]) -> int:
+    return int(numbers.value.size(extent))
 
 
 def least(a: Ints | int, b: Ints | int) -> Ints | int:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tilec.ir.canonical_group import tensor_names
-from tilec.ir.expr import Const, Expr, operands
+from tilec.ir.expr import Const, Expr, constant_value, operands
+from tilec.ir.loop_steps import loop_steps
 from tilec.ir.plan import Cost, Group, Plan
 from tilec.ir.program import Program
 from tilec.ir.traffic import Traffic
@@ -28,9 +29,12 @@ def with_cache_costs(plan: Plan, programs: Mapping[str, Program]) -> Plan:
         runs, leaving = _runs(plan, programs, cache), _leaving(plan)
         predicted[cache.name] = traffic_of_runs(runs, cache, leaving)
         if cache.name == plan.levels[1].name:
-            apart = [one for run, group in zip(runs, plan.groups, strict=True) for one in _apart(run, group, plan)]
-            moved = traffic_of_runs(apart, cache, leaving)
-            unfused[cache.name] = Const(sum(each.read + each.written for each in moved))
+            groups_and_runs = list(zip(plan.groups, runs, strict=True))
+            apart = [(group, one) for group, run in groups_and_runs for one in _apart(run, group, plan)]
+            moved = traffic_of_runs([one for _, one in apart], cache, leaving)
+            steps = loop_steps(plan)
+            times = (constant_value(steps.get(group.name, 1)) or 0 for group, _ in apart)
+            unfused[cache.name] = Const(sum(n * (of.read + of.written) for n, of in zip(times, moved, strict=True)))
     groups = [
         replace(group, cost=_with_caches(group.cost, plan, {name: of[n] for name, of in predicted.items()}))
         for n, group in enumerate(plan.groups)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from tilec.ir.algebra import simplify
 from tilec.ir.dots import DOTS, WORD
 from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, operands
+from tilec.ir.loop_steps import loop_steps
 from tilec.ir.plan import Cost, Group, Plan
 from tilec.ir.program import Program
 from tilec.ir.types import TTYPES, element_count, tensor_bytes
@@ -115,15 +116,17 @@ def _arithmetic(body: Expr) -> int:
 def unfused_traffic(plan: Plan) -> dict[str, Expr]:
     """Bytes that the lowest level that tiles are loaded into would move if no edge were connected, with the same tiles.
 
-    It is the plan's traffic plus every tensor inside a group, written once and read once by each node that reads it.
+    It is the plan's traffic plus every tensor inside a group, written once and read once by each node that reads it,
+    in every step of loops.
     """
     total: Expr = Const(0)
+    steps = loop_steps(plan)
     for group in plan.groups:
-        produced = {node.name for node in group.nodes}
+        produced, times = {node.name for node in group.nodes}, steps.get(group.name, Const(1))
         inside = [t for node in group.nodes for t in operands(node.expr) if t in produced]
         inside += [name for name in produced if name not in group.outputs]
         for size in (_moved(group), _total(sorted(inside), plan)):
-            total = simplify(Binary("+", total, size))
+            total = simplify(Binary("+", total, Binary("*", size, times)))
     levels = dict.fromkeys(_filled(group) for group in plan.groups)
     return dict.fromkeys(list(levels)[:1], total)
 

@@ -272,7 +272,7 @@ def _variant_of(
 def _seconds(served: SizeClass, sizes: Mapping[str, int], members: Sequence[int]) -> float:
     """Predicted time of a class's tile at some sizes."""
     made = served.problem.tiling_problem(members, served.problem.leaving(members), served.tile.registers)
-    there = replace(made, numbers=Candidates(dict(sizes)), further=())
+    there = made.at(Candidates(dict(sizes)))
     tiles = {i: np.asarray(n, np.int64) for i, n in served.tile.sizes.items()}
     steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in served.tile.steps.items()}
     return float(at_sizes(made, there, tiles, steps).seconds[0])

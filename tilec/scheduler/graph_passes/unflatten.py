@@ -83,7 +83,10 @@ def _splits(graph: Graph, nodes: Mapping[str, Node]) -> list[tuple[list[Place], 
 
 
 def factors_of(extent: Expr, divisors: frozenset[Expr]) -> tuple[Expr, ...]:
-    """The extents, outermost first, into which an extent falls at some divisors; none where they do not nest."""
+    """The extents, outermost first, into which an extent falls at some divisors; none where these do not nest.
+
+    Numbers stay together: windows along their product are numbers too.
+    """
     extent = simplify(extent)
     proper = {d for d in divisors if d not in (ONE, extent) and _ratio(extent, d) is not None}
     factors: list[Expr] = []
@@ -94,7 +97,18 @@ def factors_of(extent: Expr, divisors: frozenset[Expr]) -> tuple[Expr, ...]:
         proper.discard(largest)
         factors.append(simplify(Binary("//", extent, largest)))
         extent = largest
-    return (*factors, extent) if factors else ()
+    return _numbers_together((*factors, extent))
+
+
+def _numbers_together(factors: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Factors with the product of neighbours that are numbers in their place; none where only one is left."""
+    merged: list[Expr] = []
+    for factor in factors:
+        if merged and not variables(factor) and not variables(merged[-1]):
+            merged[-1] = simplify(Binary("*", merged[-1], factor))
+        else:
+            merged.append(factor)
+    return tuple(merged) if len(merged) > 1 else ()
 
 
 def _ratio(extent: Expr, divisor: Expr) -> Expr | None:

@@ -23,7 +23,7 @@ from tilec.scheduler.predicted_times.planned_group import PlannedGroup
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.cache_reuse import TaskWalk
 from tilec.scheduler.tiling.common_iterators import common_iterators
-from tilec.scheduler.tiling.cost_model import cost_terms
+from tilec.scheduler.tiling.cost_model import CostTerms, cost_terms
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
 from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in
 from tilec.scheduler.tiling.tile_footprints import leaves
@@ -46,6 +46,11 @@ class PlannedPart:
 def core_seconds(planned: PlannedGroup, block: Block, target: TargetModel, around: Extents) -> float:
     """Seconds of a block of a core's level; `target` is the device from the level below it upward, `around` says how
     far iterators of its final node run in the tile of that level (absent: all of it)."""
+    return float(np.max(core_terms(planned, block, target, around).seconds))
+
+
+def core_terms(planned: PlannedGroup, block: Block, target: TargetModel, around: Extents) -> CostTerms:
+    """What the seconds of a block of a core's level are made of."""
     parts = planned_parts(planned, block, target)
     problem = _problem(planned, block, [part.nodes for part in parts], target, around)
     registers = _register_tiles(parts, problem, block)
@@ -53,7 +58,7 @@ def core_seconds(planned: PlannedGroup, block: Block, target: TargetModel, aroun
     sizes = {i: np.asarray(n, np.int64) for i, n in {**whole, **block.sizes}.items()}
     steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in block.steps.items()}
     walk = TaskWalk(block.order, block.stripe)
-    return float(np.max(cost_terms(replace(problem, tiles=registers), sizes, steps, walk=walk).seconds))
+    return cost_terms(replace(problem, tiles=registers), sizes, steps, walk=walk)
 
 
 def planned_parts(planned: PlannedGroup, block: Block, target: TargetModel) -> list[PlannedPart]:

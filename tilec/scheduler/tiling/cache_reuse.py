@@ -108,7 +108,7 @@ def _drawn_again(
 
     def row(values: Floats | Ints | float) -> Floats:
         each = np.asarray(values, np.float64)
-        return each if each.size == 1 else np.broadcast_to(each, exceeding.shape).ravel()[places]
+        return each.reshape(1) if each.size == 1 else np.broadcast_to(each, exceeding.shape).ravel()[places]
 
     operands = [
         _Operand(row(size), row(distinct[tensor]), row(lines[tensor]), problem.moved_by(tensor))

@@ -8,7 +8,6 @@ each by themselves: what is best of one kind at the pivot may be the worst at an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -35,7 +34,7 @@ def at_all_sizes(
     steps_here = {node: {i: _at(n, shape, places) for i, n in of.items()} for node, of in steps.items()}
     objective, seconds, held = found.objective[places], found.seconds[places], found.held[places]
     for numbers in problem.further:
-        other = replace(problem, numbers=numbers, further=())
+        other = problem.at(numbers)
         there = at_sizes(problem, other, here, steps_here).flat(places.shape)
         scale = _scale(problem, other)
         objective, seconds = objective + scale * there.objective, seconds + scale * there.seconds

@@ -23,6 +23,9 @@ is a small part."""
 MAX_CANDIDATES = 12000
 """Candidates of all iterators together."""
 
+MAX_OPEN_CANDIDATES = 4000
+"""Those of a node with sizes that vary, of which the best at one size are looked at at others."""
+
 
 def candidates(
     problem: TilingProblem, fine: bool = False, choices: int = CHOICES, most: int = MAX_CANDIDATES
@@ -33,6 +36,8 @@ def candidates(
     than register tiles, but for the vector iterator of packed weights.
     """
     moving = tiled_iterators(problem)
+    if problem.further:
+        most = min(most, MAX_OPEN_CANDIDATES)
     grain = _grain(problem, fine)
     whole = {i: problem.extent(i) for i in moving}
     panelled = _panelled(problem)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Literal, TypeVar
 
 from tilec.ir.algebra import linear_form
 from tilec.ir.expr import (
     Access,
+    ById,
     Call,
     Expr,
     TensorExpr,
@@ -226,6 +228,13 @@ class TilingProblem:
         moving = self.inside(stepped, exprs[stepped].reduce)
         return any(_strided(access, names) for node, names in moving.items() for access in accesses(exprs[node]))
 
+    def at(self, numbers: Candidates) -> TilingProblem:
+        """The group at other sizes, and at these alone; what is known of its structure holds there too."""
+        other = copy(self)
+        object.__setattr__(other, "numbers", numbers)
+        object.__setattr__(other, "further", ())
+        return other
+
     def extent(self, iterator: str) -> int:
         """How far an iterator of the final node runs (what is likely, where it is symbolic)."""
         found = self.extents.get(iterator)
@@ -234,7 +243,7 @@ class TilingProblem:
     @cached_property
     def rows(self) -> CommonIterators:
         """Iterators that all nodes share."""
-        return common_iterators(self.nodes)
+        return _rows(tuple(map(ById, self.nodes)))
 
     @cached_property
     def sinks(self) -> FurtherSinks:
@@ -244,7 +253,7 @@ class TilingProblem:
     @cached_property
     def movers(self) -> Movers:
         """What moves the nodes."""
-        return movers(self.nodes)
+        return _movers(tuple(map(ById, self.nodes)))
 
     def moved_by(self, tensor: str) -> frozenset[str]:
         """Iterators of the final node that move the window of an operand."""
@@ -299,6 +308,16 @@ class TilingProblem:
     def operands(self) -> tuple[str, ...]:
         """Tensors that come from outside."""
         return tuple(t for t in self.readers if t not in self.made)
+
+
+@lru_cache(maxsize=4096)
+def _rows(nodes: tuple[ById[Node], ...]) -> CommonIterators:
+    return common_iterators([node.value for node in nodes])
+
+
+@lru_cache(maxsize=4096)
+def _movers(nodes: tuple[ById[Node], ...]) -> Movers:
+    return movers([node.value for node in nodes])
 
 
 def _dependent(rescale: Expr) -> dict[frozenset[str], int]:

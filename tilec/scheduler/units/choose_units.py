@@ -53,8 +53,8 @@ class ChooseUnits(ListedStep):
                C[m, n] = sum(k, dot_u8_i8(X_words1[m, k], W_words1[k, n]))
         rewrite where X is i8, which is moved by 128:
             -> C_products1[m, n] = sum(k, dot_u8_i8(X_words1[m, k], W_words1[k, n]))
-               C_sums1[n] = sum(k, i32(W[k, n]))                                               (prepared)
-               C[m, n] = C_products1[m, n] - 128 * C_sums1[n]
+               C_sums1[n] = sum(k, i32(W[k, n]) * -128)                                        (prepared)
+               C[m, n] = C_products1[m, n] + C_sums1[n]
         checks:
             the elements of a word are neighbours along one dimension of each operand that is no constant
             guards are the same for all elements of a word
@@ -166,10 +166,9 @@ class _Units:
         total: Expr = Access(products, tuple(map(Var, expr.spatial)))
         for operand, offset in zip(reversed(operands), offsets, strict=True):
             if offset:
-                summed = self._sum(node, operand)
+                summed = self._sum(node, operand, offset)
                 yield summed
-                term = Binary("*", Access(summed.name, tuple(map(Var, summed.expr.spatial))), Const(offset))
-                total = Binary("+", total, term)
+                total = Binary("+", total, Access(summed.name, tuple(map(Var, summed.expr.spatial))))
         if all(offsets):
             count: Expr = Const(offsets[0] * offsets[1])
             for iterator in expr.reduce:
@@ -177,9 +176,9 @@ class _Units:
             total = Binary("-", total, Call("i32", (simplify(count),)))
         yield replace(node, expr=TensorExpr(node.name, expr.spatial, (), expr.shape, total))
 
-    def _sum(self, node: Node, operand: Operand) -> Node:
-        """A node that sums an operand over the reduce iterators of a node."""
-        expr, body = node.expr, Call("i32", (operand.body,))
+    def _sum(self, node: Node, operand: Operand, factor: int) -> Node:
+        """A node that sums an operand over the reduce iterators of a node, times a factor."""
+        expr, body = node.expr, Binary("*", Call("i32", (operand.body,)), Const(factor))
         spatial = tuple(i for i in expr.spatial if i in variables(body))
         domain = expr.domain
         name = self._new(node, "sums", tuple(domain[i] for i in spatial))

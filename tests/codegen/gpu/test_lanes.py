@@ -1,0 +1,36 @@
+"""Lane maps: one rule, and what tiles that read another lane's elements make of it."""
+
+from tests.codegen.gpu.kernels import rows_program
+from tilec.codegen.gpu.lanes import Lanes, lane_maps
+
+
+def maps(texts, n, lanes=32):
+    names = ["x", *(text.split("[")[0] for text in texts)]
+    found = lane_maps(rows_program(texts, {"m": 2, "n": n, "r": n}, dict.fromkeys(names, "f32")), lanes)
+    return list(found.tiles.values()), found.buffers
+
+
+def test_lanes_lie_along_the_last_spatial_iterator_that_has_enough_points_else_the_last_reduce_iterator():
+    tiles, buffers = maps(["y[m, n] = x[m, n] + 1.0", "s[m] = sum(r, y[m, r])"], 256)
+    assert tiles == [Lanes("n", 4), Lanes("r", 4)]
+    assert buffers == {"x_r": Lanes(1, 4), "y_r": Lanes(1, 4), "s_r": None}
+
+
+def test_a_part_of_a_vector_is_shared_by_lanes_of_one_element():
+    tiles, _ = maps(["y[m, n] = x[m, n] + 1.0"], 33)
+    assert tiles == [Lanes("n", 1)]
+
+
+def test_a_thread_has_all_of_its_tile():
+    tiles, buffers = maps(["y[m, n] = x[m, n] + 1.0", "s[m] = sum(r, y[m, r])"], 256, lanes=1)
+    assert not any(tiles)
+    assert not any(buffers.values())
+
+
+def test_what_lanes_read_from_others_each_by_itself_all_lanes_compute():
+    texts = ["y[m, n] = x[m, n] + 1.0", "z[m, n] = y[m, 255 - n]"]
+    tiles, buffers = maps(texts, 256)
+    assert tiles == [None, Lanes("n", 4)]
+    assert buffers["y_r"] is None
+    tiles, buffers = maps([texts[0], "z[m, n] = x[m, n] - y[m, 7]"], 256)
+    assert tiles == [Lanes("n", 4), Lanes("n", 4)]

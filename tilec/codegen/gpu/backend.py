@@ -1,0 +1,63 @@
+"""The GPU back ends: C++ over tile.h as CUDA, compiled by NVRTC where there is one, and as HIP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilec.codegen.backend import Backend, Observe, Obstacle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tilec.codegen.kernels import Kernels
+    from tilec.ir.plan import Plan
+    from tilec.spec.device import DeviceSpec
+    from tilec.spec.host import Host
+    from tilec.spec.recipe import CodegenOptions
+
+LOADER = "tilec.runtime.gpu.executor:load"
+
+
+def serves(device: DeviceSpec) -> bool:
+    """Whether kernels run over the device's lowest level, with one explicit level of blocks and one of units above."""
+    explicit = [level for level in device.levels if level.managed == "explicit"]
+    return len(explicit) == 3 and device.launch_level == explicit[0].name == device.levels[0].name
+
+
+def can_build(_device: DeviceSpec) -> Obstacle | None:
+    """Nothing is in the way: kernels are text."""
+    return None
+
+
+def can_run(device: DeviceSpec, _host: Host) -> str | None:
+    """Why this machine does not run a device's code: nothing tells that a GPU of that name is in it."""
+    return f"no {device.name} is known to be in this machine"
+
+
+def lacks(device: DeviceSpec) -> Obstacle | None:
+    """What is missing here to compile the text of kernels."""
+    if device.target.backend != "cuda":
+        return Obstacle("kernels are text only: tilec does not call hipcc", "hipcc --genco kernels.hip")
+    from tilec.codegen.gpu.nvrtc import obstacle
+
+    return obstacle(device.target.processor or "")
+
+
+def build(
+    plan: Plan,
+    kernels: Kernels,
+    device: DeviceSpec,
+    options: CodegenOptions,
+    folder: Path,
+    cache: Path | None,  # noqa: ARG001
+    observe: Observe | None,  # noqa: ARG001
+) -> Mapping[str, Any]:
+    """Print, and compile, the kernels of a lowered plan."""
+    from tilec.codegen.gpu.build_model import build
+
+    return build(plan, kernels, device, options, folder)
+
+
+CUDA = Backend("cuda", LOADER, build, can_build, can_run, can_run, lacks=lacks, serves=serves, optional=True)
+HIP = Backend("hip", LOADER, build, can_build, can_run, can_run, lacks=lacks, serves=serves, optional=True)

@@ -1,0 +1,106 @@
+"""A whole model for a GPU: its kernels as one text, compiled where there is a compiler, and the run-time manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from tilec.abi.gpu_code import CodeFile, GpuArgument, GpuCode, GpuKernel, GpuLaunch
+from tilec.abi.manifest import LibraryFile
+from tilec.artifact import digest_bytes, encode, write_bytes
+from tilec.codegen.gpu.kernel import KernelText, kernel_of
+from tilec.codegen.gpu.nvrtc import Compiled, compile_kernels, compiler_library, obstacle
+from tilec.codegen.gpu.target import GpuTarget
+from tilec.codegen.kernels import Kernels
+from tilec.codegen.launch_table import Argument, Launch
+from tilec.codegen.model import KernelCode, model_of
+from tilec.ir.expr import constant_value
+from tilec.ir.plan import Plan
+from tilec.ir.sizes import algebra_ranges
+from tilec.spec.device import DeviceSpec
+from tilec.spec.recipe import CodegenOptions
+
+HEADER = "tile.h"
+
+
+def build(plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOptions, folder: Path) -> dict[str, Any]:
+    """Write the kernels of a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`.
+
+    A model with symbols has its text there, but no table of launches yet.
+    """
+    target = GpuTarget.of(device, options)
+    ranges = algebra_ranges(plan.symbols, plan.symbol_ranges)
+    printed = {
+        name: kernel_of(program, f"tilec_{name}", target.lanes, ranges) for name, program in kernels.programs.items()
+    }
+    code = {
+        name: KernelCode(each.symbol, {each.symbol: each.text}, each.grid, symbols=each.symbols)
+        for name, each in printed.items()
+    }
+    model = model_of(plan, kernels, code, folder, options.threads)
+    compiled = _write(printed, target, folder)
+    text = _file(folder, f"kernels{target.suffix}")
+    if plan.symbols:
+        return dict(encode(model.manifest(LibraryFile(text.file, text.sha256))))
+    gpu = GpuCode(
+        processor=target.processor,
+        text=text,
+        kernels=tuple(_kernel(name, each, compiled) for name, each in printed.items()),
+        launches=tuple(_launch(each) for each in model.started),
+        headers=(_file(folder, HEADER),),
+        binary=_file(folder, CUBIN) if compiled is not None else None,
+        portable=_file(folder, PTX) if compiled is not None else None,
+        lanes=target.warp,
+    )
+    return dict(encode(model.manifest(None, gpu)))
+
+
+CUBIN, PTX = "kernels.cubin", "kernels.ptx"
+
+
+def _write(printed: Mapping[str, KernelText], target: GpuTarget, folder: Path) -> Compiled | None:
+    """Write text and header, and machine code and PTX where there is a compiler for the processor."""
+    text = "\n".join([f'#include "{HEADER}"\n', *(each.text for each in printed.values())])
+    header = files("tilec.codegen.gpu").joinpath(HEADER).read_text(encoding="utf-8")
+    write_bytes(folder / f"kernels{target.suffix}", text.encode())
+    write_bytes(folder / HEADER, header.encode())
+    library = compiler_library()
+    if target.language != "cuda" or library is None or obstacle(target.processor) is not None:
+        return None
+    compiled = compile_kernels(library, text, {HEADER: header}, target.processor)
+    write_bytes(folder / CUBIN, compiled.binary)
+    write_bytes(folder / PTX, compiled.portable)
+    return compiled
+
+
+def _file(folder: Path, name: str) -> CodeFile:
+    return CodeFile(name, digest_bytes((folder / name).read_bytes()))
+
+
+def _kernel(name: str, printed: KernelText, compiled: Compiled | None) -> GpuKernel:
+    grid, shared = constant_value(printed.grid), constant_value(printed.shared_bytes)
+    assert grid is not None
+    assert shared is not None
+    use = compiled.uses.get(printed.symbol) if compiled is not None else None
+    return GpuKernel(
+        printed.symbol,
+        name,
+        grid,
+        printed.threads,
+        shared,
+        registers=use.registers if use is not None else None,
+        spilled_bytes=use.spill_stores + use.spill_loads if use is not None else None,
+    )
+
+
+def _launch(launch: Launch) -> GpuLaunch:
+    return GpuLaunch(launch.symbol, tuple(_argument(each) for each in launch.arguments), launch.segment, launch.group)
+
+
+def _argument(argument: Argument) -> GpuArgument:
+    offset, size = argument.offset, argument.size
+    assert isinstance(offset, int)
+    assert isinstance(size, int)
+    return GpuArgument(argument.space, argument.index, offset, size, argument.writes)

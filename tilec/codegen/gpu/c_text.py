@@ -1,0 +1,211 @@
+"""C++ text: lines with indentation, identifiers, element types, literals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import inf, isinf, isnan
+
+from tilec.errors import UnsupportedError
+from tilec.ir.expr import Scalar
+from tilec.ir.types import HALVES, TTYPES
+
+C_TYPES = {
+    "f64": "double",
+    "f32": "float",
+    "f16": "f16",
+    "bf16": "bf16",
+    "i64": "long long",
+    "i32": "int",
+    "i16": "short",
+    "i8": "signed char",
+    "u64": "unsigned long long",
+    "u32": "unsigned",
+    "u16": "unsigned short",
+    "u8": "unsigned char",
+    "bool": "bool",
+}
+"""tType -> the type that a buffer of it holds."""
+
+_RESERVED = frozenset(
+    [
+        "alignas",
+        "alignof",
+        "and",
+        "asm",
+        "auto",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "class",
+        "const",
+        "constexpr",
+        "continue",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "explicit",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "mutable",
+        "namespace",
+        "new",
+        "not",
+        "operator",
+        "or",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "while",
+        "xor",
+        "tid",
+        "lane",
+        "unit",
+        "smem",
+        "vec",
+        "f16",
+        "bf16",
+    ]
+)
+
+
+def storage_type(ttype: str) -> str:
+    """The C++ type of an element in memory. Raises UnsupportedError for codes, which plans decode before."""
+    try:
+        return C_TYPES[ttype]
+    except KeyError:
+        raise UnsupportedError(
+            f"GPU code holds no elements of type {ttype}", hint="Decode them in the graph."
+        ) from None
+
+
+def value_type(ttype: str) -> str:
+    """The C++ type in which a value is computed: halves are floats."""
+    return "float" if ttype in HALVES else storage_type(ttype)
+
+
+def literal(value: Scalar, ttype: str) -> str:
+    """A constant of the computed type of `ttype`."""
+    kind = TTYPES[ttype].kind
+    if kind == "bool":
+        return "true" if value else "false"
+    if kind == "float":
+        return _float(float(value), "" if ttype == "f64" else "f")
+    number = _integer(value, ttype)
+    suffix = {"i64": "LL", "u64": "ULL", "u32": "U"}.get(ttype, "")
+    if ttype in ("i32", "i64") and number == -(1 << (TTYPES[ttype].bits - 1)):
+        return f"({number + 1}{suffix} - 1)"
+    text = f"{number}{suffix}"
+    return text if ttype in ("i64", "u64", "i32", "u32") and number >= 0 else f"({value_type(ttype)}){_signed(text)}"
+
+
+def _signed(text: str) -> str:
+    return f"({text})" if text.startswith("-") else text
+
+
+def _integer(value: Scalar, ttype: str) -> int:
+    """The integer nearest to a value that the type holds; of neutral elements the ends of its range."""
+    bits, signed = TTYPES[ttype].bits, TTYPES[ttype].kind == "int"
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    if isinstance(value, float) and isinf(value):
+        return high if value > 0 else low
+    whole = int(value) & ((1 << bits) - 1)
+    return whole - (1 << bits) if whole > high else whole
+
+
+def _float(value: float, suffix: str) -> str:
+    if isnan(value):
+        return "T_NAN" if suffix else "((double)T_NAN)"
+    if value in (inf, -inf):
+        text = "T_INF" if suffix else "((double)T_INF)"
+        return text if value > 0 else f"(-{text})"
+    text = f"{value!r}{suffix}"
+    return f"({text})" if text.startswith("-") else text
+
+
+class Names:
+    """C++ identifiers of the names of a program, each its own."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+        self._taken: set[str] = set(_RESERVED)
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._known:
+            self._known[name] = self.fresh(re.sub(r"\W", "_", name))
+        return self._known[name]
+
+    def assign(self, texts: Mapping[str, str]) -> None:
+        """Give names identifiers that nothing else gets."""
+        self._known |= texts
+        self._taken |= set(texts.values())
+
+    def fresh(self, wanted: str) -> str:
+        """An identifier that nothing else has: the wanted one, or that with a number."""
+        wanted = f"v{wanted}" if wanted[:1].isdigit() or not wanted.strip("_") else wanted
+        text, number = wanted, 2
+        while text in self._taken:
+            text, number = f"{wanted}_{number}", number + 1
+        self._taken.add(text)
+        return text
+
+
+class Lines:
+    """Lines of text; blocks in braces are indented."""
+
+    def __init__(self, depth: int = 0) -> None:
+        self._lines: list[str] = []
+        self._depth = depth
+
+    def add(self, line: str) -> None:
+        """One more line."""
+        self._lines.append("  " * self._depth + line if line else "")
+
+    @contextmanager
+    def block(self, head: str = "") -> Iterator[None]:
+        """A block that begins with `head`."""
+        self.add(f"{head} {{" if head else "{")
+        self._depth += 1
+        yield
+        self._depth -= 1
+        self.add("}")
+
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return "".join(f"{line}\n" for line in self._lines)

@@ -1,0 +1,225 @@
+"""Tiles as C++: the loops of a lane over its points, sums in registers, shuffles where lanes share a reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loop
+from tilec.codegen.gpu.c_text import literal, storage_type, value_type
+from tilec.codegen.gpu.copies import WIDEST, contiguous
+from tilec.codegen.gpu.kernel_state import KernelState
+from tilec.codegen.gpu.lane_tile import LaneTile
+from tilec.codegen.gpu.lanes import guarded_accesses
+from tilec.codegen.gpu.operands import Operand, Points
+from tilec.codegen.gpu.point_value import load_operands, point_value
+from tilec.codegen.gpu.scalar_text import combined, loaded, stored
+from tilec.ir.algebra import KnownRanges
+from tilec.ir.expr import NEUTRAL, Access, Const, Expr, Var, substitute, walk
+from tilec.ir.program import Buffer, ComputeTile
+from tilec.ir.text import tensor_text
+from tilec.ir.types import TTYPES
+
+BLOCK = 64
+"""Points of a tile in memory that a lane computes together."""
+
+HELD = 512
+"""Points of a tile in registers that are unrolled."""
+
+STEP = 4
+"""Neighbours along a reduce iterator that a step takes together."""
+
+
+def compute(state: KernelState, statement: ComputeTile, target: Buffer, ranges: KnownRanges) -> None:
+    """A unit's tile."""
+    state.lines.add(f"// {tensor_text(statement.expr)}"[:160])
+    one = _tile(state, statement, target, ranges)
+    with state.nested([f"if ({state.active})" if state.active else ""]):
+        if statement.expr.reducer is None:
+            _pure(one)
+        else:
+            _reduction(one)
+
+
+def _tile(state: KernelState, statement: ComputeTile, target: Buffer, ranges: KnownRanges) -> LaneTile:
+    lanes = state.maps.tiles[id(statement)]
+    box = {name: (lo, hi) for name, lo, hi in statement.box}
+    fixed = state.in_registers(target)
+    spatial = [
+        axis(state, name, *box[name], ranges, lanes if lanes and lanes.along == name else None, fixed=fixed,
+             vector=STEP if number == len(statement.expr.spatial) - 1 and lanes is None else 1)
+        for number, name in enumerate(statement.expr.spatial)
+    ]  # fmt: skip
+    reduce = [
+        axis(state, name, *box[name], ranges, lanes if lanes and lanes.along == name else None, fixed=False,
+             vector=STEP if number == len(statement.expr.reduce) - 1 else 1)
+        for number, name in enumerate(statement.expr.reduce)
+    ]  # fmt: skip
+    axes = (*spatial, *reduce)
+    return LaneTile(state, statement, target, tuple(spatial), tuple(reduce), axis_ranges(axes, ranges))
+
+
+def _variables(axes: Sequence[Axis]) -> dict[str, Expr]:
+    """Loop variable -> count, the neighbours of the last axis that has any as the fastest."""
+    counts: dict[str, Expr] = {each.outer[0]: each.outer[1] for each in axes}
+    counts |= {each.inner[0]: Const(each.inner[1]) for each in axes}
+    return counts
+
+
+def _points(one: LaneTile, counts: dict[str, int]) -> Points:
+    inside = {each.name: each.inside for each in one.axes if each.inside is not None}
+    return Points(counts, {each.name: each.position for each in one.axes}, inside)
+
+
+def _split(counts: dict[str, Expr], most: int) -> tuple[dict[str, Expr], dict[str, int]]:
+    """Loops around, one point after another, and the loops whose points are taken together, at most so many."""
+    together: dict[str, int] = {}
+    for name in reversed(counts):
+        count = counts[name]
+        if not isinstance(count, Const) or prod(together.values()) * int(count.value) > most:
+            break
+        together[name] = int(count.value)
+    around = {name: count for name, count in counts.items() if name not in together}
+    return around, dict(reversed(together.items()))
+
+
+def _heads(one: LaneTile, counts: dict[str, Expr], unroll: bool) -> list[str]:
+    heads = [loop(one.state, name, count, one.ranges, unroll=unroll) for name, count in counts.items()]
+    return [head for head in heads if head]
+
+
+def _as_exprs(counts: dict[str, int]) -> dict[str, Expr]:
+    return {name: Const(count) for name, count in counts.items()}
+
+
+def _pure(one: LaneTile) -> None:
+    around, together = _split(_variables(one.spatial), HELD if one.in_registers else BLOCK)
+    with one.state.nested(_heads(one, around, unroll=one.in_registers)):
+        operands = load_operands(one, _points(one, together))
+        _each_point(one, together, operands)
+
+
+def _each_point(one: LaneTile, together: dict[str, int], operands: dict[Access, Operand]) -> None:
+    """Compute and store all points, those of one vector at once where the target takes vectors."""
+    heads = _heads(one, _as_exprs(together), unroll=True)
+    fastest = next((name for name, count in reversed(together.items()) if count > 1), None)
+    if fastest is not None and _stores_vectors(one, fastest, together[fastest]):
+        count, kind = together[fastest], storage_type(one.target.ttype)
+        name = one.state.names.fresh("y")
+        with one.state.nested(heads[:-1]):
+            one.state.lines.add(f"vec<{kind}, {count}> {name};")
+            with one.state.nested(heads[-1:]):
+                value = point_value(one, operands)
+                one.state.lines.add(f"{name}.v[{one.state.names[fastest]}] = {stored(value, one.target.ttype)};")
+            first = [substitute(each.position, {fastest: Const(0)}) for each in one.spatial]
+            address = one.state.address(one.target, first, one.ranges)
+            with one.state.nested(_only_first(one)):
+                one.state.lines.add(f"{one.state.memory('ST', one.target, count)}({address}, {name});")
+        return
+    with one.state.nested([*heads, *_inside(one)]):
+        _put(one, point_value(one, operands))
+
+
+def _stores_vectors(one: LaneTile, fastest: str, count: int) -> bool:
+    size = TTYPES[one.target.ttype].bits // 8
+    if one.in_registers or one.tile.accumulate or _inside(one) or size * count > WIDEST or count not in (2, 4, 8):
+        return False
+    if one.target.ttype == "bool":
+        return False
+    index = [each.position for each in one.spatial]
+    return contiguous(one.state, one.target, index, fastest, count, one.ranges)
+
+
+def _inside(one: LaneTile) -> list[str]:
+    """The head of the block for points that are there."""
+    conditions = [each.inside for each in one.spatial if each.inside is not None]
+    return [f"if ({one.state.condition(conditions, one.ranges)})"] if conditions else []
+
+
+def _only_first(one: LaneTile) -> list[str]:
+    """The head of the block for the lane that stores what all lanes have computed."""
+    lanes = one.state.maps.tiles[id(one.tile)]
+    shared = lanes is None or lanes.along not in one.tile.expr.spatial
+    return ["if (lane == 0)"] if one.state.lanes > 1 and shared and not one.in_registers else []
+
+
+def _put(one: LaneTile, value: str) -> None:
+    """Store the value of a point, combined with what is there when the tile accumulates."""
+    state, ttype = one.state, one.target.ttype
+    place = one.place() if one.in_registers else f"{state.memory('LD', one.target)}({one.address()})"
+    reducer = one.tile.expr.reducer
+    if one.tile.accumulate and reducer is not None:
+        value = combined(reducer, one.ttype, loaded(place, ttype), value)
+    if one.in_registers:
+        state.lines.add(f"{place} = {stored(value, ttype)};")
+        return
+    with state.nested(_only_first(one)):
+        state.lines.add(f"{state.memory('ST', one.target)}({one.address()}, {stored(value, ttype)});")
+
+
+def _reduction(one: LaneTile) -> None:
+    state, expr = one.state, one.tile.expr
+    assert expr.reducer is not None
+    around, together = _split(_variables(one.spatial), HELD if one.in_registers else BLOCK)
+    kind, neutral = value_type(one.ttype), literal(NEUTRAL[expr.reducer], one.ttype)
+    with state.nested(_heads(one, around, unroll=one.in_registers)):
+        name, total = state.names.fresh("acc"), prod(together.values())
+        state.lines.add(f"{kind} {name}[{total}];")
+        counter = state.names.fresh("e")
+        with state.nested([f"#pragma unroll\nfor (int {counter} = 0; {counter} < {total}; ++{counter})"]):
+            state.lines.add(f"{name}[{counter}] = {neutral};")
+        accumulator = Operand(name, tuple(together), tuple(together.values())).text(state, one.ranges)
+        _steps(one, together, accumulator, expr.reducer)
+        _over_lanes(one, name, total, expr.reducer)
+        with state.nested([*_heads(one, _as_exprs(together), unroll=True), *_inside(one)]):
+            _put(one, accumulator)
+
+
+def _steps(one: LaneTile, together: dict[str, int], accumulator: str, reducer: str) -> None:
+    """The loops over reduce iterators, and the sums of all points in each step."""
+    reduce = _variables(one.reduce)
+    chunk = {each.inner[0]: each.inner[1] for each in one.reduce if each.inner[1] > 1}
+    around = {name: count for name, count in reduce.items() if name not in chunk}
+    indexed = _register_iterators(one)
+    heads = []
+    for each in one.reduce:
+        head = loop(one.state, *each.outer, one.ranges, unroll=each.name in indexed)
+        heads += [head] if head else []
+    assert all(name in around for name in (each.outer[0] for each in one.reduce))
+    points = {**together, **chunk}
+    with one.state.nested(heads):
+        operands = load_operands(one, _points(one, points))
+        conditions = [each.inside for each in one.axes if each.inside is not None]
+        test = [f"if ({one.state.condition(conditions, one.ranges)})"] if conditions else []
+        inner = {**chunk, **together}
+        with one.state.nested([*_heads(one, _as_exprs(inner), unroll=True), *test]):
+            value = point_value(one, operands)
+            if reducer in ("sum", "prod") and TTYPES[one.ttype].kind == "float":
+                one.state.lines.add(f"{accumulator} {'+' if reducer == 'sum' else '*'}= {value};")
+            else:
+                one.state.lines.add(f"{accumulator} = {combined(reducer, one.ttype, accumulator, value)};")
+
+
+def _register_iterators(one: LaneTile) -> frozenset[str]:
+    """Reduce iterators that count elements of register buffers, which need constant places."""
+    names = dict(one.tile.operands)
+    found = set()
+    for access, _ in guarded_accesses(one.tile.expr.value):
+        if one.state.in_registers(one.state.buffers[names[access.tensor]]):
+            found |= {each.name for index in access.index for each in walk(index) if isinstance(each, Var)}
+    return frozenset(found)
+
+
+def _over_lanes(one: LaneTile, name: str, total: int, reducer: str) -> None:
+    """Combine the partial results of lanes that share a reduction: all of them get the result."""
+    lanes = one.state.maps.tiles[id(one.tile)]
+    if lanes is None or lanes.along not in one.tile.expr.reduce:
+        return
+    counter, distance = one.state.names.fresh("e"), one.state.names.fresh("d")
+    heads = [
+        f"#pragma unroll\nfor (int {distance} = {one.state.lanes // 2}; {distance} > 0; {distance} /= 2)",
+        f"#pragma unroll\nfor (int {counter} = 0; {counter} < {total}; ++{counter})",
+    ]
+    with one.state.nested(heads):
+        own = f"{name}[{counter}]"
+        one.state.lines.add(f"{own} = {combined(reducer, one.ttype, own, f't_shfl_xor({own}, {distance})')};")

@@ -1,0 +1,87 @@
+"""Integer expressions - indices, extents, conditions on them - as C++."""
+
+from __future__ import annotations
+
+from tilec.codegen.gpu.c_text import Names
+from tilec.ir.algebra import KnownRanges, bounds_of, linear_form, simplify
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, walk
+
+_OPERATORS = {"and": "&&", "or": "||"}
+
+
+def index_text(expr: Expr, names: Names, ranges: KnownRanges, wide: bool = False) -> str:
+    """An integer expression; `wide` computes in 64 bits. Floor division is C's where the dividend is not negative."""
+    match expr:
+        case Const(bool() as value):
+            return "true" if value else "false"
+        case Const(value):
+            text = f"{int(value)}{'LL' if wide else ''}"
+            return f"({text})" if value < 0 else text
+        case Var(name):
+            return f"(long long){names[name]}" if wide else names[name]
+        case Binary("//" | "%" as op, left, right):
+            return _division(op, left, right, names, ranges, wide)
+        case Binary(op, left, right):
+            a, b = (index_text(each, names, ranges, wide) for each in (left, right))
+            return f"({a} {_OPERATORS.get(op, op)} {b})"
+        case Call("minimum" | "maximum" as fn, (left, right)):
+            a, b = (index_text(each, names, ranges, wide) for each in (left, right))
+            return f"{'t_min' if fn == 'minimum' else 't_max'}({a}, {b})"
+        case Call("where", (condition, yes, no)):
+            c, a, b = (index_text(each, names, ranges, wide) for each in (condition, yes, no))
+            return f"({c} ? {a} : {b})"
+        case Call("neg" | "not" as fn, (inner,)):
+            return f"({'-' if fn == 'neg' else '!'}{index_text(inner, names, ranges, wide)})"
+    raise AssertionError(expr)
+
+
+def _division(op: str, left: Expr, right: Expr, names: Names, ranges: KnownRanges, wide: bool) -> str:
+    a, b = (index_text(each, names, ranges, wide) for each in (left, right))
+    lowest, divisor = bounds_of(left, ranges)[0], bounds_of(right, ranges)[0]
+    if lowest is not None and lowest >= 0 and divisor is not None and divisor > 0:
+        return f"({a} {'/' if op == '//' else '%'} {b})"
+    return f"{'t_floordiv' if op == '//' else 't_floormod'}({a}, {b})"
+
+
+def unwrapped(text: str) -> str:
+    """A text without the parentheses around all of it."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for position, sign in enumerate(text):
+        depth += (sign == "(") - (sign == ")")
+        if depth == 0 and position < len(text) - 1:
+            return text
+    return text[1:-1]
+
+
+def is_multiple(expr: Expr, number: int, ranges: KnownRanges) -> bool:
+    """Whether an integer expression is known to be a multiple of a number."""
+    if number == 1:
+        return True
+    terms, constant = linear_form(expr, ranges)
+    return constant % number == 0 and all(_atom_multiple(a, k, number, ranges) for a, k in terms.items())
+
+
+def _atom_multiple(atom: Expr, factor: int, number: int, ranges: KnownRanges) -> bool:
+    if factor % number == 0:
+        return True
+    if isinstance(atom, Call) and atom.fn in ("minimum", "maximum"):
+        return all(is_multiple(Binary("*", each, Const(factor)), number, ranges) for each in atom.args)
+    return False
+
+
+def at_least(expr: Expr, low: int, ranges: KnownRanges) -> bool:
+    """Whether an integer expression is known to be at least `low`."""
+    found = bounds_of(expr, ranges)[0]
+    return found is not None and found >= low
+
+
+def width(lo: Expr, hi: Expr, ranges: KnownRanges) -> Expr:
+    """The width of a window along one dimension."""
+    return simplify(Binary("-", hi, lo), ranges)
+
+
+def is_data_dependent(expr: Expr) -> bool:
+    """Whether an index reads a tensor."""
+    return any(isinstance(each, Access) for each in walk(expr))

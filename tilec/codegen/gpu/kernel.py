@@ -1,0 +1,240 @@
+"""A tile program as a kernel: the grid of blocks, units within a block, barriers, and buffers at their places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tilec.codegen.gpu.c_text import storage_type
+from tilec.codegen.gpu.compute import compute
+from tilec.codegen.gpu.copies import Copy
+from tilec.codegen.gpu.kernel_state import LANE, THREAD, UNIT, KernelState, declaration, with_ranges
+from tilec.codegen.gpu.lanes import lane_maps
+from tilec.codegen.gpu.moves import fill, move
+from tilec.codegen.gpu.spread_loops import free_variables, iterations, numbered, spread_nest, spread_nests
+from tilec.errors import UnsupportedError
+from tilec.ir.address_spaces import places
+from tilec.ir.algebra import KnownRanges, bounds_of, simplify
+from tilec.ir.concurrency import iterations_per_unit
+from tilec.ir.expr import Const, Expr, Var, constant_value
+from tilec.ir.lifetimes import statements
+from tilec.ir.program import (
+    Allocate,
+    Barrier,
+    Buffer,
+    ComputeTile,
+    Fill,
+    LoadTiles,
+    Loop,
+    Program,
+    Statement,
+    StoreTiles,
+)
+from tilec.ir.scopes import scope_of
+from tilec.ir.upper_envelope import largest
+
+MOST_THREADS = 1024
+"""Threads of a block (CUDA C++ Programming Guide, Compute Capabilities; HIP the same)."""
+
+FEW_THREADS = 128
+"""Threads that a block has at least, so that its copies keep memory busy."""
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """The text of a kernel and how it is launched: blocks and bytes of shared memory over the program's symbols, which
+    it takes as arguments behind its buffers."""
+
+    symbol: str
+    text: str
+    grid: Expr
+    threads: int
+    shared_bytes: Expr
+    symbols: tuple[str, ...]
+
+
+def kernel_of(program: Program, symbol: str, lanes: int, ranges: KnownRanges) -> KernelText:
+    """The kernel of a program whose units have so many lanes. Raises UnsupportedError for what has no GPU code."""
+    _check_levels(program)
+    nest, body = _grid(program)
+    threads = _threads(body, lanes, ranges)
+    state = KernelState(program, lane_maps(program, lanes), lanes, threads)
+    for parameter in program.parameters:
+        state.buffers[parameter.name] = parameter
+        state.shapes[parameter.tensor] = parameter.shape
+        state.names[parameter.name]
+    for each in statements(program.body):
+        if isinstance(each, ComputeTile):
+            state.shapes.setdefault(each.expr.tensor, each.expr.shape)
+    units = max(1, threads // lanes)
+    ranges = with_ranges(ranges, {LANE.name: lanes, UNIT.name: units, THREAD.name: threads})
+    inner = with_ranges(ranges, {loop.variable: loop.extent for loop in nest})
+    _body(state, body, inner)
+    grid = iterations(loop.extent for loop in nest)
+    head = _head(state, symbol, nest, grid, ranges)
+    return KernelText(symbol, f"{head}{state.lines.text}}}\n", grid, threads, _shared_bytes(program), program.symbols)
+
+
+def _check_levels(program: Program) -> None:
+    names = [level.name for level in program.levels]
+    if len(names) != 3:
+        raise UnsupportedError(
+            f"GPU code is for memory of the device, of a block and of a unit, not for the levels {', '.join(names)}",
+            hint="Leave other levels out of the plan.",
+        )
+
+
+def _grid(program: Program) -> tuple[list[Loop], tuple[Statement, ...]]:
+    """The loops over blocks and what a block does."""
+    scope = scope_of(program.levels[1])
+    nest: list[Loop] = []
+    body = program.body
+    while len(body) == 1 and isinstance(body[0], Loop) and body[0].kind == "spread" and body[0].scope == scope:
+        nest.append(body[0])
+        body = body[0].body
+    if any(isinstance(each, Loop) and each.kind == "spread" and each.scope == scope for each in statements(body)):
+        raise UnsupportedError(f"kernel {program.name} has several grids of blocks", hint="Plan its parts apart.")
+    return nest, body
+
+
+def _threads(body: tuple[Statement, ...], lanes: int, ranges: KnownRanges) -> int:
+    """Threads of a block: a unit for each iteration of the largest nest, whole warps, as many as a block may have."""
+    most = FEW_THREADS
+    for nest in spread_nests(body):
+        extents = [bounds_of(loop.extent, ranges)[1] or MOST_THREADS for loop in nest]
+        most = max(most, prod(extents) * lanes)
+    whole = max(32, lanes)
+    return min(MOST_THREADS, -(-most // whole) * whole)
+
+
+def _shared_bytes(program: Program) -> Expr:
+    """Bytes of shared memory of a block: the end of the last place."""
+    inside = [s.buffer for s in statements(program.body) if isinstance(s, Allocate)]
+    shared = [b for b in inside if b.level == program.levels[1].name]
+    found = places(shared, program.levels, iterations_per_unit(program.body, program.levels))
+    return largest((Const(0), *(place.end for place in found.values())))
+
+
+def _head(state: KernelState, symbol: str, nest: Sequence[Loop], grid: Expr, ranges: KnownRanges) -> str:
+    """The signature, and where a thread stands."""
+    program, names = state.program, state.names
+    constant = {b.name: "" if b.name in program.outputs else "const " for b in program.parameters}
+    arguments = [
+        f"{constant[b.name]}{storage_type(b.ttype)}* __restrict__ {names[b.name]}" for b in program.parameters
+    ] + [f"int {names[each]}" for each in program.symbols]
+    lines = [
+        f"// {program.name}: {state.threads} threads a block",
+        f"T_KERNEL void __launch_bounds__({state.threads}) {symbol}(",
+        *(f"    {each}{',' if number < len(arguments) - 1 else ') {'}" for number, each in enumerate(arguments)),
+        "  SMEM(smem);",
+        "  const int tid = tid_;",
+    ]
+    if state.lanes > 1:
+        lines.append(f"  const int lane = tid % {state.lanes}, unit = tid / {state.lanes};")
+    else:
+        lines.append("  const int unit = tid;")
+    names.assign({"#block": "bid_"})
+    lines += [f"  {line}" for line in numbered(state, nest, Var("#block"), grid, ranges)]
+    return "\n".join(lines) + "\n"
+
+
+def _body(state: KernelState, body: tuple[Statement, ...], ranges: KnownRanges) -> None:
+    for statement in body:
+        match statement:
+            case Allocate(buffer):
+                _allocate(state, buffer, ranges)
+            case Barrier():
+                state.lines.add("t_barrier();")
+            case Loop(kind="spread"):
+                _spread(state, statement, ranges)
+            case Loop(variable, extent, inner):
+                name = state.names[variable]
+                with state.nested([f"for (int {name} = 0; {name} < {state.text(extent, ranges)}; ++{name})"]):
+                    _body(state, inner, with_ranges(ranges, {variable: extent}))
+            case Fill(name, value):
+                _guarded(state, name, lambda b=state.buffers[name], v=value: fill(state, b, v, ranges))
+            case LoadTiles(name, source, value):
+                target = state.buffers[name]
+                move(state, Copy(target, state.buffers[source], target.lo, target.hi, True, value), ranges)
+            case StoreTiles(name, source, lo, hi, "none"):
+                held = state.buffers[source]
+                move(state, Copy(held, state.buffers[name], lo or held.lo, hi or held.hi, False), ranges)
+            case StoreTiles(name):
+                raise UnsupportedError(f"units that combine {name} in memory have no GPU code", hint="Let one reduce.")
+            case ComputeTile():
+                compute(state, statement, state.buffers[statement.target], ranges)
+
+
+def _guarded(state: KernelState, name: str, print_it: object) -> None:
+    private = state.in_registers(state.buffers[name])
+    with state.nested([f"if ({state.active})"] if private and state.active else []):
+        assert callable(print_it)
+        print_it()
+
+
+def _allocate(state: KernelState, buffer: Buffer, ranges: KnownRanges) -> None:
+    state.buffers[buffer.name] = buffer
+    state.shapes.setdefault(buffer.tensor, buffer.shape)
+    if state.in_registers(buffer):
+        state.lines.add(declaration(state, buffer))
+    elif buffer.level == state.lowest:
+        raise UnsupportedError(
+            f"kernel {state.program.name} allocates memory of the device", hint="Plan its parts apart."
+        )
+    elif buffer.offset is not None:
+        kind = storage_type(buffer.ttype)
+        at = state.text(buffer.offset, ranges)
+        state.lines.add(f"{kind}* const {state.names[buffer.name]} = ({kind}*)(smem + {at});")
+
+
+def _spread(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
+    """A nest of spread loops: each unit takes an iteration; those that have none wait at barriers and help to copy.
+
+    A nest inside another one computes the same for all iterations around it, so that all units share it.
+    """
+    nest, body = spread_nest(loop)
+    around = state.spread
+    if around & free_variables((loop,)):
+        raise UnsupportedError(
+            f"kernel {state.program.name} nests spread loops that depend on one another", hint="Use other tiles."
+        )
+    total = iterations(each.extent for each in nest)
+    units = max(1, state.threads // state.lanes)
+    count = constant_value(simplify(total, ranges))
+    together = any(_acts_together(state, each) for each in statements(body))
+    inner = with_ranges(ranges, {each.variable: each.extent for each in nest})
+    if (count is None or count > units) and together:
+        raise UnsupportedError(
+            f"kernel {state.program.name} has more iterations that act together than units", hint="Use larger tiles."
+        )
+    if count is None or count > units:
+        number = state.names.fresh("u")
+        state.names.assign({f"#{number}": number})
+        inner = with_ranges(inner, {f"#{number}": total})
+        heads = [f"for (int {number} = unit; {number} < {state.text(total, ranges)}; {number} += {units})"]
+        which: Expr = Var(f"#{number}")
+    else:
+        number, which = "unit", UNIT
+        inner = KnownRanges({**inner, UNIT.name: (Const(0), Const(count - 1))})
+        heads = [f"if (unit < {count})" if count < units and not together else ""]
+    with state.nested(heads):
+        for line in numbered(state, nest, which, total, inner):
+            state.lines.add(line)
+        outside = state.active
+        state.active = f"unit < {count}" if together and count is not None and count < units else ""
+        state.spread = around | {each.variable for each in nest}
+        _body(state, body, inner)
+        state.active, state.spread = outside, around
+
+
+def _acts_together(state: KernelState, statement: Statement) -> bool:
+    """Whether all threads execute a statement inside a spread loop together."""
+    match statement:
+        case Barrier() | Loop(kind="spread"):
+            return True
+        case Allocate(buffer):
+            state.buffers[buffer.name] = buffer
+        case LoadTiles(name) | Fill(name) | StoreTiles(_, name):
+            return not state.in_registers(state.buffers[name])
+    return False

@@ -1,0 +1,146 @@
+"""What the printer of a kernel knows: its program, names, buffers by level, lane maps, and the text so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from math import prod
+
+from tilec.codegen.gpu.c_text import Lines, Names, storage_type
+from tilec.codegen.gpu.index_text import index_text, unwrapped
+from tilec.codegen.gpu.lanes import LaneMaps
+from tilec.errors import UnsupportedError
+from tilec.ir.algebra import KnownRanges, bounds_of, simplify
+from tilec.ir.expr import Binary, Const, Expr, Var, constant_value
+from tilec.ir.program import Buffer, Program
+
+LANE, UNIT, THREAD = Var("#lane"), Var("#unit"), Var("#tid")
+"""The lane within its unit, the unit and the thread within the block."""
+
+WIDE = 1 << 31
+"""Elements from which on indices take 64 bits."""
+
+
+@dataclass
+class KernelState:
+    """`threads` of a block are units of `lanes`. `active` is the condition under which a unit has work while all
+    threads go on together; `spread` are the iterators that differ between units. Ranges of variables go with the
+    statements, since text below them knows more."""
+
+    program: Program
+    maps: LaneMaps
+    lanes: int
+    threads: int
+    names: Names = field(default_factory=Names)
+    lines: Lines = field(default_factory=lambda: Lines(1))
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    shapes: dict[str, tuple[Expr, ...]] = field(default_factory=dict)
+    active: str = ""
+    spread: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.names.assign({LANE.name: "lane", UNIT.name: "unit", THREAD.name: "tid"})
+
+    @property
+    def top(self) -> str:
+        """The level of registers."""
+        return self.program.levels[-1].name
+
+    @property
+    def lowest(self) -> str:
+        """The level of the parameters."""
+        return self.program.levels[0].name
+
+    def in_registers(self, buffer: Buffer) -> bool:
+        """Whether a buffer is private to a unit."""
+        return buffer.level == self.top
+
+    def text(self, expr: Expr, ranges: KnownRanges, wide: bool = False) -> str:
+        """A simplified integer expression as C++."""
+        return unwrapped(index_text(simplify(expr, ranges), self.names, ranges, wide))
+
+    def condition(self, parts: Sequence[Expr], ranges: KnownRanges) -> str:
+        """A conjunction as C++; empty when it has no parts."""
+        return " && ".join(index_text(part, self.names, ranges) for part in parts)
+
+    def flat(self, buffer: Buffer, index: Sequence[Expr], ranges: KnownRanges) -> Expr:
+        """The position of an element in the storage of a buffer in memory."""
+        total: Expr = Const(0)
+        for at, begin, stride in zip(index, buffer.lo, strides(buffer), strict=True):
+            total = Binary("+", total, Binary("*", Binary("-", at, begin), stride))
+        return simplify(total, ranges)
+
+    def address(self, buffer: Buffer, index: Sequence[Expr], ranges: KnownRanges) -> str:
+        """A pointer to an element of a buffer in memory."""
+        at = self.flat(buffer, index, ranges)
+        name = self.names[buffer.name]
+        return name if at == Const(0) else f"{name} + {self.text(at, ranges, is_wide(buffer))}"
+
+    def memory(self, verb: str, buffer: Buffer, vector: int = 1) -> str:
+        """The primitive of tile.h that loads (`LD`) or stores (`ST`) so many elements of a buffer."""
+        return f"{verb}{'G' if buffer.level == self.lowest else 'S'}{vector if vector > 1 else ''}"
+
+    def array_shape(self, buffer: Buffer) -> tuple[int, ...]:
+        """The extents of a register buffer in one lane."""
+        held = self.maps.buffers[buffer.name]
+        shape = [upper(extent, buffer) for extent in buffer.shape]
+        if held is not None and isinstance(held.along, int):
+            whole = self.lanes * held.vector
+            shape[held.along] = -(-shape[held.along] // whole) * held.vector
+        return tuple(shape)
+
+    @contextmanager
+    def nested(self, heads: Sequence[str]) -> Iterator[None]:
+        """Blocks inside one another; a head may bring a pragma in front of it."""
+        with ExitStack() as stack:
+            for head in heads:
+                *pragmas, last = head.split("\n")
+                for pragma in pragmas:
+                    self.lines.add(pragma)
+                stack.enter_context(self.lines.block(last))
+            yield
+
+
+def upper(extent: Expr, buffer: Buffer) -> int:
+    """The constant extent of a register buffer. Raises UnsupportedError for one that varies."""
+    value = constant_value(extent)
+    value = bounds_of(extent)[1] if value is None else value
+    if value is None:
+        raise UnsupportedError(
+            f"buffer {buffer.name} lies in registers and has no constant size", hint="Plan for fixed sizes."
+        )
+    return value
+
+
+def strides(buffer: Buffer) -> tuple[Expr, ...]:
+    """Elements between neighbours along every dimension, in storage."""
+    order = buffer.layout or tuple(range(len(buffer.shape)))
+    result: list[Expr] = [Const(1)] * len(order)
+    step: Expr = Const(1)
+    for dim in reversed(order):
+        result[dim] = step
+        step = simplify(Binary("*", step, buffer.shape[dim]))
+    return tuple(result)
+
+
+def is_wide(buffer: Buffer) -> bool:
+    """Whether positions in a buffer may exceed 32 bits."""
+    extents = [constant_value(extent) for extent in buffer.shape]
+    return None in extents or prod(n for n in extents if n is not None) >= WIDE
+
+
+def with_ranges(ranges: KnownRanges, more: Mapping[str, Expr | int]) -> KnownRanges:
+    """The ranges with variables that count up to an extent."""
+    added = {name: (Const(0), simplify(Binary("-", _expr(n), Const(1)))) for name, n in more.items()}
+    return KnownRanges({**ranges, **added})
+
+
+def _expr(extent: Expr | int) -> Expr:
+    return Const(extent) if isinstance(extent, int) else extent
+
+
+def declaration(state: KernelState, buffer: Buffer) -> str:
+    """The declaration of a register buffer."""
+    size = max(1, prod(state.array_shape(buffer)))
+    return f"{storage_type(buffer.ttype)} {state.names[buffer.name]}[{size}];"

@@ -1,0 +1,55 @@
+"""A tile as a lane sees it: its axes, and the place of a point in the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilec.codegen.gpu.axes import Axis
+from tilec.codegen.gpu.kernel_state import KernelState
+from tilec.codegen.gpu.slots import element
+from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.expr import Binary
+from tilec.ir.program import Buffer, ComputeTile
+from tilec.ir.types import HALVES
+
+
+@dataclass
+class LaneTile:
+    """A tile and the loops over the points that a lane has of it; `ranges` know their variables."""
+
+    state: KernelState
+    tile: ComputeTile
+    target: Buffer
+    spatial: tuple[Axis, ...]
+    reduce: tuple[Axis, ...]
+    ranges: KnownRanges
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Spatial, then reduce axes."""
+        return self.spatial + self.reduce
+
+    @property
+    def in_registers(self) -> bool:
+        """Whether the target is private to the unit."""
+        return self.state.in_registers(self.target)
+
+    @property
+    def ttype(self) -> str:
+        """The type in which a point is computed."""
+        return "f32" if self.target.ttype in HALVES else self.target.ttype
+
+    def place(self) -> str:
+        """The target's element of a point in registers."""
+        slots = [each.slot for each in self.spatial]
+        held = self.state.maps.buffers[self.target.name]
+        begins = [each.position for each in self.spatial]
+        offsets = [
+            slot if held is not None and held.along == d else simplify(Binary("-", at, lo), self.ranges)
+            for d, (slot, at, lo) in enumerate(zip(slots, begins, self.target.lo, strict=True))
+        ]
+        return element(self.state, self.target, offsets, self.ranges)
+
+    def address(self) -> str:
+        """A pointer to the target's element of a point in memory."""
+        return self.state.address(self.target, [each.position for each in self.spatial], self.ranges)

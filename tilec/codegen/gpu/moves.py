@@ -1,0 +1,125 @@
+"""Loads, stores and fills: copies between memories by all threads of a block, between memory and registers by units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilec.codegen.gpu.copies import WIDEST, Copy, conditions, constant_element, store_element
+from tilec.codegen.gpu.index_text import is_multiple
+from tilec.codegen.gpu.kernel_state import THREAD, KernelState, with_ranges
+from tilec.codegen.gpu.register_moves import move_registers
+from tilec.codegen.gpu.scalar_text import loaded, stored
+from tilec.errors import UnsupportedError
+from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.expr import Binary, Const, Expr, Scalar, Var, constant_value
+from tilec.ir.program import Buffer
+from tilec.ir.types import TTYPES
+
+
+def move(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
+    """A copy: of registers by each unit, of shared memory by all threads."""
+    if state.in_registers(copy.lower):
+        raise UnsupportedError("copies between registers have no GPU code", hint="Load from memory instead.")
+    if state.in_registers(copy.upper):
+        move_registers(state, copy, ranges)
+    else:
+        _together(state, copy, ranges)
+
+
+def fill(state: KernelState, buffer: Buffer, value: Scalar, ranges: KnownRanges) -> None:
+    """Set all elements of a buffer."""
+    text = constant_element(value, buffer.ttype)
+    if state.in_registers(buffer):
+        total = 1
+        for extent in state.array_shape(buffer):
+            total *= extent
+        name = state.names.fresh("e")
+        head = f"for (int {name} = 0; {name} < {total}; ++{name})"
+        with state.nested([f"#pragma unroll\n{head}"]):
+            state.lines.add(f"{state.names[buffer.name]}[{name}] = {text};")
+        return
+    index, inner, head = _linear(state, buffer, buffer, 1, ranges)
+    with state.nested([head]):
+        at = state.address(buffer, [Binary("+", a, b) for a, b in zip(buffer.lo, index, strict=True)], inner)
+        state.lines.add(f"{state.memory('ST', buffer)}({at}, {text});")
+
+
+def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
+    """All threads copy elements in the order in which they lie in the lower buffer, neighbours together."""
+    upper, lower = copy.upper, copy.lower
+    size = TTYPES[lower.ttype].bits // 8
+    for vector in (8, 4, 2, 1):
+        if size * vector > WIDEST or (vector > 1 and not _divides(copy, vector)):
+            continue
+        offsets, inner, head = _linear(state, upper, lower, vector, ranges)
+        index = [simplify(Binary("+", a, b), inner) for a, b in zip(upper.lo, offsets, strict=True)]
+        own, missing = conditions(state, copy, index, inner)
+        if vector > 1 and (own or missing or not _pairs(state, copy, index, vector, inner)):
+            continue
+        with state.nested([head]):
+            here, there = state.address(upper, index, inner), state.address(lower, index, inner)
+            if vector > 1:
+                source, target = (there, here) if copy.up else (here, there)
+                load = state.memory("LD", lower if copy.up else upper, vector)
+                store = state.memory("ST", upper if copy.up else lower, vector)
+                state.lines.add(f"{store}({target}, {load}({source}));")
+                return
+            _element_move(state, copy, here, there, state.condition(own, inner), state.condition(missing, inner))
+            return
+
+
+def _divides(copy: Copy, vector: int) -> bool:
+    """Whether whole vectors fill the rows of a copy between buffers of one type."""
+    upper, lower = copy.upper, copy.lower
+    order = lower.layout or tuple(range(len(lower.shape)))
+    last = constant_value(upper.shape[order[-1]]) if order else None
+    return upper.ttype == lower.ttype and last is not None and last % vector == 0
+
+
+def _pairs(state: KernelState, copy: Copy, index: Sequence[Expr], vector: int, ranges: KnownRanges) -> bool:
+    """Whether vectors are aligned in both buffers, in which the last dimension of storage is the same."""
+    orders = {(b.layout or tuple(range(len(b.shape))))[-1:] for b in (copy.upper, copy.lower)}
+    flats = [state.flat(b, index, ranges) for b in (copy.upper, copy.lower)]
+    return len(orders) == 1 and all(is_multiple(flat, vector, ranges) for flat in flats)
+
+
+def _element_move(state: KernelState, copy: Copy, here: str, there: str, own: str, present: str) -> None:
+    with state.nested([f"if ({own})"] if own else []):
+        if not copy.up:
+            store_element(state, copy, there, f"{state.memory('LD', copy.upper)}({here})")
+            return
+        text = f"{state.memory('LD', copy.lower)}({there})"
+        if copy.upper.ttype != copy.lower.ttype:
+            text = stored(loaded(text, copy.lower.ttype), copy.upper.ttype)
+        if present:
+            text = f"{present} ? {text} : {constant_element(copy.fill or 0, copy.upper.ttype)}"
+        state.lines.add(f"{state.memory('ST', copy.upper)}({here}, {text});")
+
+
+def _linear(
+    state: KernelState, upper: Buffer, lower: Buffer, vector: int, ranges: KnownRanges
+) -> tuple[list[Expr], KnownRanges, str]:
+    """Offsets of an element in the window of `upper` from its number, in the order of `lower`; the ranges with that
+    number, and the head of the loop over all of them by the threads of the block."""
+    order = lower.layout or tuple(range(len(lower.shape)))
+    extents = {d: upper.shape[d] for d in order}
+    if vector > 1:
+        extents[order[-1]] = simplify(Binary("//", extents[order[-1]], Const(vector)))
+    total: Expr = Const(1)
+    for d in order:
+        total = simplify(Binary("*", total, extents[d]))
+    name = state.names.fresh("e")
+    state.names.assign({f"#{name}": name})
+    variable: Expr = Var(f"#{name}")
+    inner = with_ranges(ranges, {f"#{name}": total, THREAD.name: state.threads})
+    offsets: list[Expr] = [Const(0)] * len(order)
+    step: Expr = Const(1)
+    for place, d in enumerate(reversed(order)):
+        at = simplify(Binary("//", variable, step), inner)
+        outermost = place == len(order) - 1
+        offsets[d] = at if outermost else simplify(Binary("%", at, extents[d]), inner)
+        step = simplify(Binary("*", step, extents[d]))
+    if vector > 1:
+        offsets[order[-1]] = simplify(Binary("*", offsets[order[-1]], Const(vector)), inner)
+    head = f"for (int {name} = tid; {name} < {state.text(total, ranges)}; {name} += {state.threads})"
+    return offsets, inner, head

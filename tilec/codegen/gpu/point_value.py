@@ -1,0 +1,96 @@
+"""The value of a point of a tile: operands from arrays, registers or memory, parts that occur several times named."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from tilec.codegen.gpu.c_text import value_type
+from tilec.codegen.gpu.index_text import index_text, is_data_dependent
+from tilec.codegen.gpu.kernel_state import is_wide, strides
+from tilec.codegen.gpu.lane_tile import LaneTile
+from tilec.codegen.gpu.lanes import guarded_accesses
+from tilec.codegen.gpu.operands import Operand, Points, load_ahead
+from tilec.codegen.gpu.scalar_text import Scalars, loaded
+from tilec.codegen.gpu.slots import read_register
+from tilec.ir.algebra import simplify_scalar
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, substitute, walk
+from tilec.ir.program import Buffer
+
+
+def load_operands(one: LaneTile, points: Points) -> dict[Access, Operand]:
+    """The operands in memory that are loaded ahead of the points that read them."""
+    names = dict(one.tile.operands)
+    found: dict[Access, Operand] = {}
+    for access, guarded in guarded_accesses(one.tile.expr.value):
+        buffer = one.state.buffers[names[access.tensor]]
+        if guarded or one.state.in_registers(buffer) or access in found or buffer.name == one.target.name:
+            continue
+        operand = load_ahead(one.state, buffer, access, points, one.ranges)
+        if operand is not None:
+            found[access] = operand
+    return found
+
+
+def point_value(one: LaneTile, operands: dict[Access, Operand]) -> str:
+    """The value of a point; what it uses several times gets a name."""
+    state, body = one.state, one.tile.expr.value
+    buffers = {tensor: state.buffers[name] for tensor, name in one.tile.operands}
+    positions = {each.name: each.position for each in one.axes}
+    slots = {each.name: each.slot for each in one.axes}
+
+    def index(expr: Expr) -> str:
+        return index_text(simplify_scalar(substitute(expr, positions), one.ranges), state.names, one.ranges)
+
+    def access_text(access: Access, guarded: bool) -> str:
+        buffer = buffers[access.tensor]
+        if access in operands:
+            return loaded(operands[access].text(state, one.ranges), buffer.ttype)
+        if state.in_registers(buffer):
+            return read_register(state, one.tile, buffer, access, positions, slots, one.ranges)
+        if any(is_data_dependent(each) for each in access.index):
+            address = _gathered(one, scalars, buffer, access, guarded)
+        else:
+            address = state.address(buffer, [substitute(each, positions) for each in access.index], one.ranges)
+        return loaded(f"{state.memory('LD', buffer)}({address})", buffer.ttype)
+
+    scalars = Scalars({t: b.ttype for t, b in buffers.items()}, access_text, index, {})
+    for part in _repeated(body):
+        kind = scalars.type_of(part)
+        name = state.names.fresh("t")
+        state.lines.add(f"const {value_type(kind)} {name} = {scalars.text(part, kind)};")
+        scalars = replace(scalars, names={**scalars.names, part: name})
+    kind = scalars.type_of(body)
+    wanted = one.ttype if isinstance(body, Const) or _is_literal(body) else kind
+    return scalars.text(body, wanted)
+
+
+def _is_literal(body: Expr) -> bool:
+    return not any(isinstance(each, Access | Var) for each in walk(body))
+
+
+def _gathered(one: LaneTile, scalars: Scalars, buffer: Buffer, access: Access, guarded: bool) -> str:
+    """A pointer to an element whose place other tensors tell."""
+    positions = {each.name: each.position for each in one.axes}
+    parts = []
+    for index, lo, stride in zip(access.index, buffer.lo, strides(buffer), strict=True):
+        if is_data_dependent(index):
+            at = scalars.text(index, scalars.type_of(index), guarded)
+        else:
+            at = one.state.text(substitute(index, positions), one.ranges)
+        begin = "" if lo == Const(0) else f" - ({one.state.text(lo, one.ranges)})"
+        parts.append(f"((long long)({at}){begin}) * {index_text(stride, one.state.names, one.ranges, is_wide(buffer))}")
+    return f"{one.state.names[buffer.name]} + {' + '.join(parts)}"
+
+
+def _repeated(body: Expr) -> list[Expr]:
+    """Parts of a body that occur several times, inner ones first; nothing that reads memory under a condition."""
+    counts = Counter(each for each in walk(body) if isinstance(each, Binary | Call))
+    safe = {access for access, guarded in guarded_accesses(body) if not guarded}
+    several = [
+        part
+        for part, count in counts.items()
+        if count > 1 and all(each in safe for each in walk(part) if isinstance(each, Access)) and not _is_literal(part)
+    ]
+    inside_index = {each for a in walk(body) if isinstance(a, Access) for i in a.index for each in walk(i)}
+    return sorted((p for p in several if p not in inside_index), key=lambda part: sum(1 for _ in walk(part)))
