@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tilec.ir.contract import contract
-from tilec.ir.dots import DOTS, Dot
+from tilec.ir.dots import DOTS, Dot, dot_of
 from tilec.ir.expr import NEUTRAL, Access, Binary, Call, Const, Expr, Reduce, TensorExpr, Var, variables, walk
 from tilec.ir.numpy_scalars import EXACT, Array, Value, apply, cast, elements, select, ttype_of, typed, widen
 from tilec.ir.scalars import BITCASTS, is_weak, type_of
@@ -333,7 +333,8 @@ def evaluate_box(expr: TensorExpr, points: Points, ttype: str | None = None) -> 
     """The expression over a box, an array of the spatial extents; the box may cover a part of a reduction.
 
     `ttype` is the type of the result, by default the body's (f32, i64 or bool for literals). f16 and bf16 are computed
-    in f32 and rounded once, at the end. Raises TypeError for a body that has no type.
+    in f32 and rounded once, at the end; sums over words that are wanted in f64 are computed in it. Raises TypeError for
+    a body that has no type.
     """
     box = {i: points.box[i] for i in expr.iterators}
     ordered = Points(box, points.windows, points.variables)
@@ -341,6 +342,8 @@ def evaluate_box(expr: TensorExpr, points: Points, ttype: str | None = None) -> 
     dtype = numpy_dtype(ttype or _WEAK.get(kind, kind))
     body = dtype if is_weak(kind) else numpy_dtype(kind)
     compute = np.asarray(widen(np.empty(0, body))).dtype if expr.reducer else body
+    if dot_of(expr.value) and dtype == np.float64:
+        compute = dtype
     moved = np.empty(ordered.shape[: len(expr.spatial)], compute)
     with np.errstate(all="ignore"):
         if moved.size:

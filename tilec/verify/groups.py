@@ -28,6 +28,7 @@ from tilec.verify.rounding_bounds import enclosures, quantising
 from tilec.verify.sensitivity import Movement, deviations, disturbed, explained, flipped
 from tilec.verify.tolerance import carried, kernel_tolerances, kernel_variance
 from tilec.verify.undefined import CHOICE, with_undefined_elements
+from tilec.verify.word_elements import with_elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,11 @@ class GroupCheck:
 
 def check_group(group: Group, plan: Plan, tensors: Mapping[str, Array], constants: Mapping[str, Array]) -> GroupCheck:
     """The group's outputs in `tensors` against its expressions evaluated on its operands in `tensors`."""
+    group, plan, actual = with_elements(group, plan, {t: tensors[t] for t in group.outputs})
     produced = {node.name for node in group.nodes}
     read = {t for node in group.nodes for t in operands(node.expr) if t not in produced}
     arrays = evaluated(group, plan, {t: tensors[t] if t in tensors else constants[t] for t in read})
-    return GroupCheck.of(group, compared(group, plan, tensors, arrays))
+    return GroupCheck.of(group, compared(group, plan, actual, arrays))
 
 
 def compared(group: Group, plan: Plan, actual: Mapping[str, Array], values: Mapping[str, Array]) -> list[Comparison]:
