@@ -1,7 +1,7 @@
 """Runs the text of GPU kernels on the CPU: right or wrong, races, barriers, sectors; never how fast."""
 
 from tilec.emulator.build import build_kernels, compiler
-from tilec.emulator.emulate import EmulatedKernel, Region, Shape
+from tilec.emulator.emulate import EmulatedKernel, Region, Shape, emulated
 from tilec.emulator.errors import KernelFault
 from tilec.emulator.findings import Barrier, Emulation, Finding, Requests, Site
 from tilec.emulator.orders import ORDERS, Order
@@ -20,4 +20,5 @@ __all__ = [
     "Site",
     "build_kernels",
     "compiler",
+    "emulated",
 ]

@@ -59,6 +59,17 @@ def build_kernels(text: str, kernels: Sequence[str], headers: Mapping[str, str],
     return _built((*command, *_poison(path), "-shared", str(engine)), files, "source.cc", folder, ".so")
 
 
+def kernel_text(text: str, symbol: str) -> str:
+    """The text with one of its kernels; lines of the others are empty, so that numbers of lines stay."""
+    lines = text.splitlines()
+    starts = [number for number, line in enumerate(lines) if line.startswith("T_KERNEL")]
+    kept = set(range(starts[0] if starts else len(lines)))
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        if f" {symbol}(" in "\n".join(lines[start:end]).partition("{")[0]:
+            kept.update(range(start, end))
+    return "\n".join(line if number in kept else "" for number, line in enumerate(lines)) + "\n"
+
+
 def _built(command: Sequence[str], files: Mapping[str, str], source: str, folder: Path, suffix: str) -> Path:
     """The output of a compiler's command on `source`, one of these files or a path; kept in `folder` by digest."""
     parts = [*command, source, *(f"{name}\n{content}" for name, content in sorted(files.items()))]

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilec.abi.gpu_code import GpuCode
+from tilec.emulator.build import build_kernels, kernel_text
 from tilec.emulator.findings import Emulation, read_results
 from tilec.emulator.orders import ORDERS, Order
+from tilec.errors import ArtifactError
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,18 @@ class EmulatedKernel:
         with _LOCK:
             told = self._run(ctypes.byref(launch))
         return read_results(told.decode(), self._source, len(chosen), shape.grid)
+
+
+def emulated(code: GpuCode, folder: Path, symbol: str, cache: Path) -> EmulatedKernel:
+    """A kernel of a model in `folder`, built into `cache`. Raises UnavailableError without a compiler, ArtifactError
+    when a file is missing."""
+    try:
+        text = kernel_text((folder / code.text.file).read_text(encoding="utf-8"), symbol)
+        headers = {Path(each.file).name: (folder / each.file).read_text(encoding="utf-8") for each in code.headers}
+    except OSError as error:
+        hint = "Run `tilec codegen` again."
+        raise ArtifactError(f"cannot read the kernels: {error.strerror}", str(folder), hint) from error
+    return EmulatedKernel(build_kernels(text, [symbol], headers, cache, code.lanes), symbol, text)
 
 
 _LOCK = threading.Lock()

@@ -5,24 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from tilec.abi.gpu_code import GpuCode, GpuKernel
+from tilec.abi.manifest import Manifest
 from tilec.artifact import decode
-from tilec.emulator import ORDERS, EmulatedKernel, Emulation, KernelFault, Order, Region, Shape, build_kernels, compiler
+from tilec.emulator import ORDERS, EmulatedKernel, Emulation, KernelFault, Order, Region, Shape, compiler, emulated
 from tilec.emulator.emulate import sample
 from tilec.errors import UnavailableError, UsageError
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan
 from tilec.ir.program import Program
 from tilec.ir.types import numpy_dtype
+from tilec.runtime.gpu.emulated import EmulatorDriver
+from tilec.runtime.gpu.executor import GpuExecutor
 from tilec.runtime.memory import aligned_array
+from tilec.runtime.session import Session
 from tilec.spec.probe import cache_folder
 from tilec.verify.inputs import Array
 from tilec.verify.program_files import damaged
 from tilec.verify.step_runner import Step, StepResult
+
+if TYPE_CHECKING:
+    from tilec.runtime.executor import Executor
 
 SECTOR = 32
 """Bytes of a sector of global memory."""
@@ -58,7 +65,9 @@ class Emulator:
             raise UnavailableError("kernels of models with symbols are not emulated yet", str(folder), "--on machine")
         if compiler() is None:
             raise UnavailableError("no C++ compiler builds GPU kernels", hint="Install g++ or clang++.")
-        self._code: GpuCode = decode(GpuCode, runtime["gpu"], str(folder), "runtime.gpu")
+        self._manifest = decode(Manifest, runtime, str(folder), "runtime")
+        assert self._manifest.gpu is not None
+        self._code: GpuCode = self._manifest.gpu
         self._folder, self._cache = folder, emulator_cache()
         self._built: dict[str, EmulatedKernel] = {}
         self._reports: dict[str, dict[str, Any]] = {}
@@ -91,6 +100,18 @@ class Emulator:
         self._reports[step.program.name] = _report(step, told)
         written = {t: _written(array) for t, array in outputs.items()} if len(blocks) < kernel.grid else None
         return StepResult(outputs, written=written)
+
+    def whole(self, feeds: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Outputs of a session over the emulator's driver: the arena, the places of arguments, the order of launches;
+        None of a model of which onnxruntime runs parts. Raises KernelFault for what the emulator finds."""
+        if self._manifest.calls:
+            return None
+        driver = EmulatorDriver(self._cache)
+        executor = cast("Executor", GpuExecutor(self._folder, self._manifest, driver))
+        outputs = Session(self._manifest, self._folder, executor, 1).run(feeds)
+        for symbol, finding in driver.findings:
+            raise KernelFault(str(finding), f"{self._code.text.file}: {symbol}")
+        return outputs
 
     def report(self) -> Mapping[str, Any]:
         """What was counted, by kernel."""
@@ -135,17 +156,8 @@ class Emulator:
 
     def _library(self, kernel: GpuKernel) -> EmulatedKernel:
         if kernel.symbol not in self._built:
-            text, symbol = kernel_text(self._read(self._code.text.file), kernel.symbol), kernel.symbol
-            headers = {Path(each.file).name: self._read(each.file) for each in self._code.headers}
-            library = build_kernels(text, [symbol], headers, self._cache, self._code.lanes)
-            self._built[symbol] = EmulatedKernel(library, symbol, text)
+            self._built[kernel.symbol] = emulated(self._code, self._folder, kernel.symbol, self._cache)
         return self._built[kernel.symbol]
-
-    def _read(self, file: str) -> str:
-        try:
-            return (self._folder / file).read_text(encoding="utf-8")
-        except OSError as error:
-            raise damaged(error, self._folder) from error
 
     def _blocks(self, step: Step, part: bool) -> list[int]:
         """The blocks that run: all, or, of much work, as many as fit `PART`."""
@@ -153,18 +165,6 @@ class Emulator:
         if not part or step.cost <= PART:
             return list(range(grid))
         return sample(grid, max(FEWEST, grid * PART // step.cost))
-
-
-def kernel_text(text: str, symbol: str) -> str:
-    """The text with one of its kernels; lines of the others are empty, so that numbers of lines stay."""
-    lines = text.splitlines()
-    starts = [number for number, line in enumerate(lines) if line.startswith("T_KERNEL")]
-    kept = set(range(starts[0] if starts else len(lines)))
-    for number, start in enumerate(starts):
-        end = starts[number + 1] if number + 1 < len(starts) else len(lines)
-        if f" {symbol}(" in "\n".join(lines[start:end]).partition("{")[0]:
-            kept.update(range(start, end))
-    return "\n".join(line if number in kept else "" for number, line in enumerate(lines)) + "\n"
 
 
 def _written(array: Array) -> Any:

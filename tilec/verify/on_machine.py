@@ -74,6 +74,9 @@ class TileMachine:
         outputs = {named[name]: array for name, array in result.outputs.items()}
         return StepResult(outputs, _traffic(step, result))
 
+    def whole(self, _feeds: Mapping[str, Any]) -> None:
+        """Programs are launched by nothing else."""
+
     def report(self) -> Mapping[str, Any]:
         """Nothing more."""
         return {}
@@ -221,6 +224,9 @@ def _whole(
             advance(number * len(steps) + done + 1, len(runs) * len(steps))
         tensors = {port.name: port.tensor for port in plan.outputs}
         actual = {name: as_element(plan, tensor, arrays[tensor]) for name, tensor in tensors.items()}
+        if number == 0 and (problem := _launches(runner, feeds, actual)):
+            report["verdict"] = "mismatch"
+            return Outcome(report, run_record(checked, {}), problem, checked=checked)
         outputs = [compare(name, actual[name], expected.outputs[number][name], allowed[name]) for name in allowed]
         if options.tolerance is None and not all(output.passed for output in outputs):
             checks = [check_group(step.group, case.plan, arrays, constants) for step in steps]
@@ -317,6 +323,18 @@ def _affordable(runs: Runs, runner: StepRunner) -> Iterator[tuple[Case, Step]]:
 def _size_and_cost(run: tuple[Case, Step]) -> tuple[bool, int]:
     """Sort key: empty sizes last, then by cost."""
     return not all(run[0].sizes.values()), run[1].cost
+
+
+def _launches(runner: StepRunner, feeds: Mapping[str, Any], actual: Mapping[str, Any]) -> str:
+    """What is wrong with the launches of a model whose outputs are known, empty if nothing is."""
+    try:
+        launched = runner.whole(feeds) or {}
+    except KernelFault as error:
+        return f"a run of the launches fails on the {runner.name}: {_message(error)}"
+    for name, array in launched.items():
+        if isinstance(array, np.ndarray) and array.tobytes() != np.asarray(actual[name]).tobytes():
+            return f"output {name} of the launches of 3-kernels.json is not that of the kernels one by one"
+    return ""
 
 
 def _message(error: MachineError | KernelFault) -> str:

@@ -53,5 +53,8 @@ class StepRunner(Protocol):
         Raises MachineError or KernelFault.
         """
 
+    def whole(self, feeds: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Outputs of the model as its run time launches the kernels; None where it has no launches of its own."""
+
     def report(self) -> Mapping[str, Any]:
         """Entries of the report besides those of the groups."""

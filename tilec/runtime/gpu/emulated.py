@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilec.abi.gpu_code import GpuCode, GpuKernel
-from tilec.emulator import ORDERS, EmulatedKernel, Finding, Order, Region, Shape, build_kernels
+from tilec.emulator import ORDERS, EmulatedKernel, Finding, Order, Region, Shape, emulated
 from tilec.runtime.memory import address, aligned_block
 
 if TYPE_CHECKING:
@@ -39,11 +39,7 @@ class EmulatorDriver:
 
     def load(self, code: GpuCode, folder: Path) -> dict[str, EmulatedKernel]:
         """The kernels by symbol, built for this machine. Raises UnavailableError without a C++ compiler."""
-        text = (folder / code.text.file).read_text(encoding="utf-8")
-        headers = {Path(h.file).name: (folder / h.file).read_text(encoding="utf-8") for h in code.headers}
-        symbols = [kernel.symbol for kernel in code.kernels]
-        library = build_kernels(text, symbols, headers, self.cache, code.lanes)
-        return {symbol: EmulatedKernel(library, symbol, text) for symbol in symbols}
+        return {kernel.symbol: emulated(code, folder, kernel.symbol, self.cache) for kernel in code.kernels}
 
     def allocate(self, size: int) -> int:
         """Poisoned memory."""

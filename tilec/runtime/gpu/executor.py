@@ -41,10 +41,10 @@ class GpuExecutor:
     """A module and weights on a device, and runs that wait for a caller. They share a stream: one at a time uses it."""
 
     def __init__(self, folder: Path, manifest: Manifest, driver: Driver, check: bool = False) -> None:
-        if manifest.gpu is None:
-            raise ArtifactError("the manifest has no kernels of a GPU", str(folder), "Run `tilec codegen` again.")
         if manifest.sizes is not None:
             raise UnavailableError("models with symbols do not run on GPUs yet", str(folder), "Bind them: --shape.")
+        if manifest.gpu is None:
+            raise ArtifactError("the manifest has no kernels of a GPU", str(folder), "Run `tilec codegen` again.")
         self.driver = driver
         self.manifest = manifest
         self.code: GpuCode = manifest.gpu
