@@ -30,6 +30,7 @@ compare_plans:
   fusion none: at least TIME
 build_groups:
   built 1 groups, TIME
+share_launches:
 """
 """Lines of every step, predicted times left out."""
 
