@@ -89,11 +89,11 @@ BAD: dict[int, str] = {
         run none
         run empty
         run none.onnx
-        run p
+        run tiles
         run model.onnx --input x
         run model.onnx --repeat 0
         run model.onnx --seed -1
-        run p --shape batch=4
+        run tiles --shape batch=4
         bench
         bench none.onnx
         bench nosuchmodel
@@ -202,14 +202,15 @@ def material(tmp_path_factory) -> Path:
     for name, text in yaml.items():
         (folder / f"{name}.yaml").write_text(text + "\n")
     lines = [
-        ["compile", "model.onnx", "--recipe", "quick.yaml", "--to", "codegen", "-o", "p"],
-        ["compile", "model.onnx", "--recipe", "slow.yaml", "--to", "schedule", "-o", "slow"],
+        ["compile", "model.onnx", "--recipe", "quick.yaml", "--to", "codegen", "-o", "p", "--device", "a100"],
+        ["compile", "model.onnx", "--recipe", "quick.yaml", "--to", "codegen", "-o", "tiles", "--device", "ipu-mk2"],
+        ["compile", "model.onnx", "--recipe", "slow.yaml", "--to", "schedule", "-o", "slow", "--device", "a100"],
     ]
     program = f"""
 import sys
 from tilec.cli.app import app
 for line in {lines!r}:
-    app([*line, "--device", "a100"], standalone_mode=False)
+    app(line, standalone_mode=False)
 """
     ran = subprocess.run([sys.executable, "-c", program], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

@@ -132,7 +132,7 @@ def test_parts_are_compiled_by_the_recipe_beside_the_plan(cli, tmp_path):
 
 def test_groups_on_the_tile_machine(cli, tmp_path):
     models.mlp(tmp_path / "model.onnx")
-    assert cli("compile", "model.onnx", "--device", "a100", "-o", "a", "--to", "codegen").code == 0
+    assert cli("compile", "model.onnx", "--device", "ipu-mk2", "-o", "a", "--to", "codegen").code == 0
     ran = cli("verify", "a", "--per-group", "--json")
     assert ran.code == 0
     told = json.loads(ran.out)
