@@ -32,7 +32,7 @@ from tilec.scheduler.target_model import target_model_of
 from tilec.scheduler.trace import no_advance
 from tilec.spec.recipe import CodegenOptions, ScheduleOptions
 
-pytestmark = pytest.mark.feature("A03", "A12", "A14")
+pytestmark = pytest.mark.feature("A03", "A12")
 
 AVX2 = device("avx2")
 OPTIONS = ScheduleOptions(bounds=False)

@@ -1,5 +1,5 @@
 """Groups that share a launch: independent ones of which one alone leaves cores idle (Apollo, parallelism stitching;
-A03, A12, A14).
+A03, A12).
 
 A thread takes tasks of the groups of a launch in turn and waits for none of them in between.  Groups that share one
 stand behind each other in the plan, and the tensors of all live as long as the launch.

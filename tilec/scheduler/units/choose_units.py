@@ -116,20 +116,16 @@ class _Units:
         if expr.reducer != "sum" or not isinstance(expr.value, Binary) or expr.value.op != "*":
             return None
         kinds = self.graph.ttypes
-        pair = [operand_of(factor, kinds) for factor in (expr.value.left, expr.value.right)]
-        if None in pair:
+        left, right = (operand_of(factor, kinds) for factor in (expr.value.left, expr.value.right))
+        if left is None or right is None:
             return None
         kind = type_of(expr.value, kinds)
         accumulator = "f32" if kind in HALVES else kind
-        for name in self.units:
-            function = DOTS[name]
-            found = [
-                (self._sums(choice), choice)
-                for order in ((pair[0], pair[1]), (pair[1], pair[0]))
-                if (choice := self._along(expr, function, order)) is not None  # type: ignore[arg-type]
-            ]
-            if found and function.accumulator == accumulator:
-                return min(found, key=lambda each: each[0])[1]
+        for function in (DOTS[name] for name in self.units):
+            if function.accumulator == accumulator:
+                choices = [self._along(expr, function, order) for order in ((left, right), (right, left))]
+                if found := [choice for choice in choices if choice is not None]:
+                    return min(found, key=self._sums)
         return None
 
     def _sums(self, choice: _Choice) -> int:
