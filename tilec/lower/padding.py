@@ -66,16 +66,23 @@ def _guarded_access(
     tensor" (None: none), and the literal; the access is None if the condition does not imply "inside the tensor"."""
     match part:
         case Call("where", (condition, Access(name, index) as access, Const() as fill)) if name == tensor:
-            inside = {simplify(i) for i in index}
-            inside |= {_from_end(i, extent) for i, extent in zip(index, shape, strict=True)}
-            more = [c for c in _conjuncts(condition) if not _all_in(c, inside)]
-            if len(more) == len(_conjuncts(condition)):
+            more = beyond_guard(condition, index, shape)
+            if more is None:
                 return None, None, None
             rest: Expr | None = None
             for conjunct in more:
                 rest = conjunct if rest is None else Binary("and", rest, conjunct)
             return access, rest, fill
     return None, None, None
+
+
+def beyond_guard(condition: Expr, index: tuple[Expr, ...], shape: tuple[Expr, ...]) -> list[Expr] | None:
+    """Conjuncts of a condition beyond those that keep an index inside a shape; None where there are none of these."""
+    inside = {simplify(i) for i in index}
+    inside |= {_from_end(i, extent) for i, extent in zip(index, shape, strict=True)}
+    conjuncts = _conjuncts(condition)
+    more = [c for c in conjuncts if not _all_in(c, inside)]
+    return None if len(more) == len(conjuncts) else more
 
 
 def _from_end(index: Expr, extent: Expr) -> Expr:

@@ -14,7 +14,7 @@ from scheduler.running import problem_of
 
 from tilec.ir.dots import dot_of
 from tilec.ir.evaluate import evaluate
-from tilec.ir.expr import Reduce
+from tilec.ir.expr import Call, Reduce, walk
 from tilec.ir.graph import Graph, Inline
 from tilec.ir.verify.graph import check_graph
 from tilec.scheduler.graph_passes.rewrite import constant_tensors
@@ -102,7 +102,7 @@ def test_products_of_matrices(
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from(sorted(DEVICES)), st.integers(2, 9), TYPES, st.booleans(), st.integers(0, 99))
 def test_borders_of_convolutions(device: str, channels: int, ttype: str, strided: bool, seed: int) -> None:
-    """Outside of the input stands the zero point, for all elements of a word."""
+    """Outside of the input stands the zero point, for all elements of a word, in margins instead of guards."""
     h, r, o, zero = 6, 3, 4, LIMITS[ttype][1] - 5
     rng = np.random.default_rng(seed)
     arrays = {"x": codes(rng, ttype, (h, channels)), "w": codes(rng, "i8", (o, channels, r))}
@@ -119,6 +119,8 @@ def test_borders_of_convolutions(device: str, channels: int, ttype: str, strided
     w = arrays["w"].astype(np.int64)
     exact = np.stack([np.einsum("rc,ocr->o", padded[step * p : step * p + r], w) for p in range(out)])
     np.testing.assert_array_equal(result(after, arrays), exact)
+    products = [node.expr.value for node in after.nodes if dot_of(node.expr.value)]
+    assert not any(isinstance(part, Call) and part.fn == "where" for value in products for part in walk(value))
 
 
 def test_moved_operands_cost_no_sum_at_run_time() -> None:

@@ -25,6 +25,7 @@ from tilec.ir.graph import Graph, Node, Tensor
 from tilec.ir.scalars import is_weak, type_of
 from tilec.ir.types import HALVES, TTYPES
 from tilec.scheduler.graph_passes.rewrite import fresh
+from tilec.scheduler.units.margins import Margins, margins_of
 
 WORD_BITS = TTYPES[WORD_TTYPE].bits
 
@@ -96,6 +97,22 @@ def _typed(body: Expr, kind: str) -> Expr:
     return body
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How a node reads an operand: as words of `count` elements of `ttype` that the iterator `along` runs over, at the
+    points of the domain of `expr`."""
+
+    operand: Operand
+    ttype: str
+    along: str
+    count: int
+    expr: TensorExpr
+
+    def dimension(self, access: Access) -> int:
+        """The dimension along which elements are joined to words."""
+        return next(d for d, index in enumerate(access.index) if self.along in variables(index))
+
+
 @dataclass
 class WordTensors:
     """Tensors of words for operands of a graph, and the nodes that make them, shared by all that read them."""
@@ -135,39 +152,60 @@ class WordTensors:
         count = WORD_BITS // TTYPES[ttype].bits
         if operand.is_constant(self.constants):
             return self._constant(operand, ttype, along, count, expr)
-        return self._words(operand.body, operand, ttype, along, count)
+        return self._words(operand.body, _Reading(operand, ttype, along, count, expr))
 
-    def _words(self, body: Expr, operand: Operand, ttype: str, along: str, count: int) -> Expr:
-        if along not in variables(body):
-            return _joined([_element(body, operand, ttype)] * count)
+    def _words(self, body: Expr, by: _Reading) -> Expr:
+        if by.along not in variables(body):
+            return _repeated(body, by)
         match body:
+            case Call("where", (condition, Access() as access, fill)) if margins := self._margins(body, by):
+                return self._read(access, by, margins, _repeated(fill, by))
             case Call("where", (condition, yes, no)):
-                chosen = (self._words(part, operand, ttype, along, count) for part in (yes, no))
-                return Call("where", (condition, *chosen))
-            case Access(tensor, index):
-                dimension = next(d for d, i in enumerate(index) if along in variables(i))
-                name = self._viewed(tensor, dimension, operand, ttype, count)
-                at = list(index)
-                at[dimension] = _in_words(index[dimension], along, count) or index[dimension]
-                return Access(name, tuple(at))
+                return Call("where", (condition, self._words(yes, by), self._words(no, by)))
+            case Access():
+                return self._read(body, by, None, None)
         raise AssertionError(body)
 
-    def _viewed(self, tensor: str, dimension: int, operand: Operand, ttype: str, count: int) -> str:
-        """The tensor of the words along a dimension of a tensor; behind its end they have zeros."""
-        key = (tensor, dimension, ttype)
+    def _margins(self, guarded: Call, by: _Reading) -> Margins | None:
+        """Margins in place of the guard of an access, filled with a constant: who reads the words needs no guard then,
+        which would be looked at in every step of its sum."""
+        condition, access, fill = guarded.args
+        if not isinstance(access, Access) or variables(fill) or accesses(fill):
+            return None
+        shape = self.graph.tensors[access.tensor].shape
+        return margins_of(condition, access.index, shape, by.expr.domain, by.dimension(access))
+
+    def _read(self, access: Access, by: _Reading, margins: Margins | None, surrounding: Expr | None) -> Expr:
+        dimension = by.dimension(access)
+        at = list(access.index if margins is None else margins.index(access.index))
+        at[dimension] = _in_words(at[dimension], by.along, by.count) or at[dimension]
+        return Access(self._viewed(access.tensor, dimension, by, margins, surrounding), tuple(at))
+
+    def _viewed(
+        self, tensor: str, dimension: int, by: _Reading, margins: Margins | None, surrounding: Expr | None
+    ) -> str:
+        """The tensor of the words along a dimension of a tensor, with margins; behind the end of the dimension they
+        have zeros."""
+        key = (tensor, dimension, by.ttype, margins, surrounding)
         if key not in self._made:
-            shape = self.graph.tensors[tensor].shape
+            shape, operand, count = self.graph.tensors[tensor].shape, by.operand, by.count
             axes = tuple(f"i{d}" for d in range(len(shape)))
             words = simplify(Binary("//", Binary("+", shape[dimension], Const(count - 1)), Const(count)))
-            extents = tuple(words if d == dimension else n for d, n in enumerate(shape))
+            lows = (0,) * len(shape) if margins is None else margins.lows
+            point = [simplify(Binary("+", Var(axis), Const(low))) for axis, low in zip(axes, lows, strict=True)]
             elements = []
             for number in range(count):
                 place = _place(axes[dimension], count, number)
-                at = tuple(place if d == dimension else Var(axis) for d, axis in enumerate(axes))
-                elements.append(_stored(Access(tensor, at), place, shape[dimension], operand, ttype, count))
+                at = tuple(place if d == dimension else index for d, index in enumerate(point))
+                elements.append(_stored(Access(tensor, at), place, shape[dimension], operand, by.ttype, count))
             body = _joined(elements)
-            if operand.offset(ttype):
+            if operand.offset(by.ttype):
                 body = Call("bitxor", (body, Const(TOPS[operand.ttype])))
+            inside = None if margins is None else margins.inside(axes, shape)
+            if inside is not None and surrounding is not None:
+                body = Call("where", (inside, body, surrounding))
+            whole = shape if margins is None else margins.extents
+            extents = tuple(words if d == dimension else n for d, n in enumerate(whole))
             self._made[key] = self._new(tensor, TensorExpr("", axes, (), extents, body))
         return self._made[key]
 
@@ -238,6 +276,11 @@ def _element(body: Expr, operand: Operand, ttype: str) -> Expr:
     if offset:
         return Call(ttype, (Binary("-", Call("i32", (body,)), Const(offset)),))
     return body if operand.ttype == ttype else Call(ttype, (body,))
+
+
+def _repeated(element: Expr, by: _Reading) -> Expr:
+    """A word whose elements are all the same."""
+    return _joined([_element(element, by.operand, by.ttype)] * by.count)
 
 
 def _joined(elements: list[Expr]) -> Expr:

@@ -1,0 +1,41 @@
+"""Margins against all points of small domains."""
+
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilec.ir.expr import Const
+from tilec.ir.text import parse_expr
+from tilec.scheduler.units.margins import margins_of
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.integers(-3, 3).filter(bool),
+    st.integers(-2, 2),
+    st.integers(-4, 4),
+    st.integers(1, 5),
+    st.integers(1, 4),
+    st.integers(1, 6),
+)
+def test_every_index_lies_in_the_margins(a: int, b: int, c: int, p: int, r: int, extent: int) -> None:
+    """Steps of both signs; the lowest and the highest index are those of some point."""
+    text = f"p * {a} + r * {b} + {c}"
+    condition = parse_expr(f"{text} >= 0 and {text} < {extent}")
+    domain = {"p": Const(p), "r": Const(r)}
+    found = margins_of(condition, (parse_expr(text), parse_expr("0")), (Const(extent), Const(7)), domain, 1)
+    assert found is not None
+    seen = {a * i + b * j + c for i, j in product(range(p), range(r))}
+    assert found.lows == (min(seen), 0)
+    assert found.extents == (Const(max(seen) - min(seen) + 1), Const(7))
+
+
+def test_no_margins_for_more_than_a_border() -> None:
+    """A condition of its own, and an index whose lowest value is not known."""
+    index, shape, domain = (parse_expr("p - 1"),), (Const(6),), {"p": Const(8)}
+    inside = parse_expr("p - 1 >= 0 and p - 1 < 6")
+    assert margins_of(inside, index, shape, domain, 1) is not None
+    assert margins_of(parse_expr("p - 1 >= 0 and p - 1 < 6 and p < 3"), index, shape, domain, 1) is None
+    from_end = (parse_expr("4 - p"),)
+    assert margins_of(parse_expr("4 - p >= 0 and 4 - p < 6"), from_end, shape, {"p": parse_expr("s")}, 1) is None
