@@ -77,7 +77,7 @@ def _guarded_access(
 
 
 def beyond_guard(condition: Expr, index: tuple[Expr, ...], shape: tuple[Expr, ...]) -> list[Expr] | None:
-    """Conjuncts of a condition beyond those that keep an index inside a shape; None where there are none of these."""
+    """Conjuncts of a condition beyond those that keep an index inside a shape; None where no conjunct does that."""
     inside = {simplify(i) for i in index}
     inside |= {_from_end(i, extent) for i, extent in zip(index, shape, strict=True)}
     conjuncts = _conjuncts(condition)

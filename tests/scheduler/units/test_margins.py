@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tilec.ir.expr import Const
 from tilec.ir.text import parse_expr
-from tilec.scheduler.units.margins import margins_of
+from tilec.scheduler.units.margins import Margins, margins_of
 
 
 @settings(max_examples=80, deadline=None)
@@ -20,15 +20,23 @@ from tilec.scheduler.units.margins import margins_of
     st.integers(1, 6),
 )
 def test_every_index_lies_in_the_margins(a: int, b: int, c: int, p: int, r: int, extent: int) -> None:
-    """Steps of both signs; the lowest and the highest index are those of some point."""
+    """Steps of both signs; margins begin and end at an index of some point, and no index between is left out."""
     text = f"p * {a} + r * {b} + {c}"
     condition = parse_expr(f"{text} >= 0 and {text} < {extent}")
     domain = {"p": Const(p), "r": Const(r)}
     found = margins_of(condition, (parse_expr(text), parse_expr("0")), (Const(extent), Const(7)), domain, 1)
-    assert found is not None
     seen = {a * i + b * j + c for i, j in product(range(p), range(r))}
-    assert found.lows == (min(seen), 0)
-    assert found.extents == (Const(max(seen) - min(seen) + 1), Const(7))
+    count = max(seen) - min(seen) + 1
+    assert found == (Margins((min(seen), 0), (Const(count), Const(7))) if len(seen) == count else None)
+
+
+def test_empty_results_have_margins_of_no_less_than_nothing() -> None:
+    """A window as long as its step; a shorter one leaves elements out, and would have -1 of them."""
+    for window, extents in ((3, (Const(0),)), (2, None)):
+        index, domain = parse_expr("p * 3 + r - 1"), {"p": Const(0), "r": Const(window)}
+        inside = parse_expr("p * 3 + r - 1 >= 0 and p * 3 + r - 1 < 6")
+        found = margins_of(inside, (index,), (Const(6),), domain, 1)
+        assert (found and found.extents) == extents
 
 
 def test_no_margins_for_more_than_a_border() -> None:

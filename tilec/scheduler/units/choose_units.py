@@ -55,9 +55,14 @@ class ChooseUnits(ListedStep):
             -> C_products1[m, n] = sum(k, dot_u8_i8(X_words1[m, k], W_words1[k, n]))
                C_sums1[n] = sum(k, i32(W[k, n]) * -128)                                        (prepared)
                C[m, n] = C_products1[m, n] + C_sums1[n]
+        rewrite where a guard surrounds X with a constant z:
+            C[p, n] = sum(r, k, i32(where(0 <= p + r - 1 < P, X[p + r - 1, k], z)) * i32(W[r, k, n]))
+            -> X_words1[p, k] = where(0 <= p - 1 < P, word(X[p - 1, 4*k], ...), word(z, z, z, z))
+               C[p, n] = sum(r, k, dot_u8_i8(X_words1[p + r, k], W_words1[r, k, n]))
         checks:
             the elements of a word are neighbours along one dimension of each operand that is no constant
-            guards are the same for all elements of a word
+            guards are the same for all elements of a word; one that is more than a border, whose border is no constant,
+            or whose reader leaves out elements stays with the reader
         """
         graph = draft.graph
         if not problem.target.units:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilec.ir.algebra import linear_form, simplify
-from tilec.ir.expr import Binary, Const, Expr, Var, variables
+from tilec.ir.expr import Binary, Const, Expr, Var, constant_value, variables
 from tilec.lower.padding import beyond_guard
 
 
@@ -41,7 +41,8 @@ def margins_of(
 ) -> Margins | None:
     """The margins of a tensor in which a guarded access stays; dimension `whole` has none.
 
-    None where the guard says more than that the index is inside the tensor, and where the lowest index is no constant.
+    None where the guard says more than that the index is inside the tensor, where the lowest index is no constant, and
+    where steps leave out elements, which would be copied for nothing.
     """
     if beyond_guard(condition, tuple(index), tuple(shape)) != []:
         return None
@@ -56,18 +57,36 @@ def margins_of(
 
 
 def _span(index: Expr, domain: Mapping[str, Expr]) -> tuple[Expr, Expr] | None:
-    """The lowest value of an affine index, and the number of values up to the highest; None for any other index."""
+    """The lowest value of an affine index, and the number of values up to the highest; None for any other index, and
+    where values between are left out."""
     terms, constant = linear_form(index)
     low: Expr = Const(constant)
-    count: Expr = Const(1)
+    steps: list[tuple[int, Expr]] = []
     for atom, factor in terms.items():
-        if not isinstance(atom, Var) or atom.name not in domain:
-            if variables(atom) & domain.keys():
-                return None
+        if isinstance(atom, Var) and atom.name in domain:
+            steps.append((abs(factor), domain[atom.name]))
+            low = low if factor > 0 else Binary("+", low, _reach(factor, domain[atom.name]))
+        elif variables(atom) & domain.keys():
+            return None
+        else:
             low = Binary("+", low, Binary("*", atom, Const(factor)))
-            continue
-        reach = Binary("*", Const(factor), Binary("-", domain[atom.name], Const(1)))
-        if factor < 0:
-            low, reach = Binary("+", low, reach), Binary("-", Const(0), reach)
-        count = Binary("+", count, reach)
-    return simplify(low), simplify(count)
+    count = _values(steps)
+    return None if count is None else (simplify(low), count)
+
+
+def _values(steps: Sequence[tuple[int, Expr]]) -> Expr | None:
+    """The number of values of a sum of iterators in steps of a size, of extents; None where values are left out. No
+    step is larger than what those below it cover, so that the number is none below 0 for an empty iterator."""
+    count: Expr = Const(1)
+    covered = 1
+    for step, extent in sorted(steps, key=lambda each: each[0]):
+        known = constant_value(extent)
+        if known != 1 and step > covered:
+            return None
+        covered += step * (known - 1) if known else 0
+        count = Binary("+", count, _reach(step, extent))
+    return simplify(count)
+
+
+def _reach(step: int, extent: Expr) -> Expr:
+    return Binary("*", Const(step), Binary("-", extent, Const(1)))

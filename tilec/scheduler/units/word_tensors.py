@@ -158,24 +158,26 @@ class WordTensors:
         if by.along not in variables(body):
             return _repeated(body, by)
         match body:
-            case Call("where", (condition, Access() as access, fill)) if margins := self._margins(body, by):
-                return self._read(access, by, margins, _repeated(fill, by))
+            case Call("where", (condition, Access() as access, fill)) if not variables(fill) and not accesses(fill):
+                margins = self._margins(condition, access, by)
+                if margins is not None:
+                    return self._read(access, by, margins, _repeated(fill, by))
+                return Call("where", (condition, self._read(access, by), _repeated(fill, by)))
             case Call("where", (condition, yes, no)):
                 return Call("where", (condition, self._words(yes, by), self._words(no, by)))
             case Access():
-                return self._read(body, by, None, None)
+                return self._read(body, by)
         raise AssertionError(body)
 
-    def _margins(self, guarded: Call, by: _Reading) -> Margins | None:
-        """Margins in place of the guard of an access, filled with a constant: who reads the words needs no guard then,
-        which would be looked at in every step of its sum."""
-        condition, access, fill = guarded.args
-        if not isinstance(access, Access) or variables(fill) or accesses(fill):
-            return None
+    def _margins(self, condition: Expr, access: Access, by: _Reading) -> Margins | None:
+        """Margins in place of the guard of an access: who reads the words needs no guard then, which would be looked at
+        in every step of its sum."""
         shape = self.graph.tensors[access.tensor].shape
         return margins_of(condition, access.index, shape, by.expr.domain, by.dimension(access))
 
-    def _read(self, access: Access, by: _Reading, margins: Margins | None, surrounding: Expr | None) -> Expr:
+    def _read(
+        self, access: Access, by: _Reading, margins: Margins | None = None, surrounding: Expr | None = None
+    ) -> Expr:
         dimension = by.dimension(access)
         at = list(access.index if margins is None else margins.index(access.index))
         at[dimension] = _in_words(at[dimension], by.along, by.count) or at[dimension]
@@ -184,8 +186,8 @@ class WordTensors:
     def _viewed(
         self, tensor: str, dimension: int, by: _Reading, margins: Margins | None, surrounding: Expr | None
     ) -> str:
-        """The tensor of the words along a dimension of a tensor, with margins; behind the end of the dimension they
-        have zeros."""
+        """The tensor of the words along a dimension of a tensor, with margins of words that are `surrounding`; behind
+        the end of the dimension words have zeros."""
         key = (tensor, dimension, by.ttype, margins, surrounding)
         if key not in self._made:
             shape, operand, count = self.graph.tensors[tensor].shape, by.operand, by.count
