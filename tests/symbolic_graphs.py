@@ -155,9 +155,9 @@ def _softmax(b: _Builder, x: str) -> None:
 def _matmul(b: _Builder, x: str) -> None:
     its, extents = b.each(x)
     if its:
-        extents["n"] = b.extent()
-        w = b.input(extents[its[-1]], extents["n"])
-        b.node([*its[:-1], "n"], f"sum({its[-1]}, {_at(x, its)} * {_at(w, [its[-1], 'n'])})", extents)
+        extents["j"] = b.extent()
+        w = b.input(extents[its[-1]], extents["j"])
+        b.node([*its[:-1], "j"], f"sum({its[-1]}, {_at(x, its)} * {_at(w, [its[-1], 'j'])})", extents)
 
 
 def _similarity(b: _Builder, x: str) -> None:
@@ -165,8 +165,8 @@ def _similarity(b: _Builder, x: str) -> None:
     its, extents = b.each(x)
     if len(its) > 1:
         *outer, row, k = its
-        extents["n"] = extents[row]
-        b.node([*outer, row, "n"], f"sum({k}, {_at(x, its)} * {_at(x, [*outer, 'n', k])})", extents)
+        extents["j"] = extents[row]
+        b.node([*outer, row, "j"], f"sum({k}, {_at(x, its)} * {_at(x, [*outer, 'j', k])})", extents)
 
 
 def _window(b: _Builder, x: str) -> None:

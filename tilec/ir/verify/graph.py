@@ -76,6 +76,8 @@ def _node_problems(graph: Graph, node: Node, defined: set[str], ttypes: Mapping[
         return ["has no shape and type"]
     if len(set(expr.iterators)) != len(expr.iterators):
         return [f"an iterator occurs twice in {tensor_text(expr)}"]
+    if captured := set(expr.iterators).intersection(graph.symbols):
+        return [f"iterator {', '.join(sorted(captured))} has the name of a symbol in {tensor_text(expr)}"]
     problems = shape_problems(node.name, expr.extents, graph.symbols)
     if problems:
         return problems
