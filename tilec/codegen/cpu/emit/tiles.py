@@ -16,7 +16,16 @@ from tilec.codegen.cpu.emit.indices import Indices
 from tilec.codegen.cpu.emit.kernel_function import Buffer
 from tilec.codegen.cpu.emit.memory_access import Memories, element, stored
 from tilec.codegen.cpu.emit.prefetch import fetch
-from tilec.codegen.cpu.emit.scalar_functions import NESTED, combined, combiner, convert, grown, is_float, neutral
+from tilec.codegen.cpu.emit.scalar_functions import (
+    NESTED,
+    combined,
+    combiner,
+    convert,
+    grown,
+    is_float,
+    multiply_add,
+    neutral,
+)
 from tilec.codegen.cpu.emit.values import Point, Values
 from tilec.codegen.cpu.emit.vector_ops import (
     PrimExpr,
@@ -24,7 +33,6 @@ from tilec.codegen.cpu.emit.vector_ops import (
     constant,
     fold_together,
     int64,
-    llvm,
     register,
     splat,
     transposed,
@@ -394,7 +402,7 @@ class _Printer:
         root = self.values.root
         if isinstance(root, Call):
             return dot(root.fn, self.tile.unit, lanes, total, a, b)
-        return llvm("llvm.fmuladd", kind, lanes, a, b, total)
+        return multiply_add(kind, lanes, a, b, total)
 
     def _factors(self) -> tuple[Expr, ...]:
         """The two factors of what a sum of floats adds up, if it is a product; the words of products of elements."""

@@ -19,7 +19,7 @@ from tilec.codegen.cpu.emit.dot_functions import dot
 from tilec.codegen.cpu.emit.expression_facts import ExpressionFacts, Place
 from tilec.codegen.cpu.emit.indices import ARITHMETIC, Indices, divided, not_negative
 from tilec.codegen.cpu.emit.memory_access import Memories, element, narrow, stored, widen
-from tilec.codegen.cpu.emit.scalar_functions import PRINTERS, convert
+from tilec.codegen.cpu.emit.scalar_functions import PRINTERS, convert, multiply_add
 from tilec.codegen.cpu.emit.vector_ops import PrimExpr, bind, cast, constant, int64, ramp, reinterpret, splat
 from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.guards import Guards, conjuncts, is_monotone
@@ -283,6 +283,11 @@ class Values:
                 a, b = (self.value(e, ttype, point, guards) for e in (left, right))
                 lanes = max(a.lanes, b.lanes)
                 return Value(ARITHMETIC[op](a.across(lanes), b.across(lanes)), lanes)
+            case Binary("+", Binary("*", a, b), c) | Binary("+", c, Binary("*", a, b)) if TTYPES[ttype].kind == "float":
+                x, y, z = (self.value(e, ttype, point, guards) for e in (a, b, c))
+                lanes = max(x.lanes, y.lanes, z.lanes)
+                factors = (value.across(lanes) for value in (x, y, z))
+                return Value(multiply_add(element(ttype), lanes, *factors), lanes)
             case Binary(op, left, right):
                 return self._apply(op, ttype, (left, right), point, guards)
             case Call(fn, args) if fn == WORD:
