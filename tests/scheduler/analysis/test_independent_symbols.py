@@ -16,8 +16,8 @@ from tilec.spec.resolve import resolve_device
 def test_a_batch_is_told_from_a_sequence_and_from_pixels() -> None:
     assert independent_symbols(attention("batch", "seq")) == ("batch",)
     window = "0 <= w+s-1 and w+s-1 < width"
-    blur = f"y[n, w] = sum(s, where({window}, x[n, w+s-1], 0.0))"
-    graph = make_graph({"x": ("n", "width")}, [(blur, {"n": "n", "w": "width", "s": 3})], ["y"], symbols=["n", "width"])
+    blur = f"y[i, w] = sum(s, where({window}, x[i, w+s-1], 0.0))"
+    graph = make_graph({"x": ("n", "width")}, [(blur, {"i": "n", "w": "width", "s": 3})], ["y"], symbols=["n", "width"])
     assert independent_symbols(graph) == ("n",)
 
 

@@ -31,8 +31,8 @@ from tilec.spec.recipe import ScheduleOptions
 def mlp(rows: int | str = "n") -> Graph:
     """A product with an epilogue, its rows vary."""
     texts = [
-        ("c[m, n] = sum(k, x[m, k] * w[k, n])", {"m": rows, "n": 96, "k": 64}),
-        ("y[m, n] = maximum(c[m, n] + b[n], 0.0)", {"m": rows, "n": 96}),
+        ("c[m, o] = sum(k, x[m, k] * w[k, o])", {"m": rows, "o": 96, "k": 64}),
+        ("y[m, o] = maximum(c[m, o] + b[o], 0.0)", {"m": rows, "o": 96}),
     ]
     symbols = [rows] if isinstance(rows, str) else []
     return make_graph({"x": (rows, 64)}, texts, ["y"], {"w": (64, 96), "b": (96,)}, symbols)
