@@ -53,8 +53,9 @@ def _definition(name: str, unit: str, lanes: int, architecture: str) -> tuple[st
     function = DOTS[name]
     word, total = _vector("i32", lanes), _vector(_LLVM[function.accumulator], lanes)
     instruction = INSTRUCTIONS.get((architecture, name)) if unit else None
-    if instruction is None or lanes not in instruction.intrinsics:
-        declared, body = _expanded(function, lanes)
+    if instruction is None or lanes > max(instruction.intrinsics):
+        one_of_integers = lanes == 1 and function.accumulator != "f32"
+        declared, body = _one_word(function) if one_of_integers else _expanded(function, lanes)
     else:
         declared, body = _instruction(function, instruction, lanes)
     head = f"define {total} @{_symbol(name, unit, lanes)}({total} %total, {word} %x, {word} %w) alwaysinline {{"
@@ -62,18 +63,62 @@ def _definition(name: str, unit: str, lanes: int, architecture: str) -> tuple[st
 
 
 def _instruction(function: Dot, instruction: DotInstruction, lanes: int) -> tuple[tuple[str, ...], list[str]]:
-    total, name = _vector(_LLVM[function.accumulator], lanes), instruction.intrinsics[lanes]
-    operand = _vector(instruction.operand, lanes * function.count)
-    body = [f"%{n}.of = bitcast {_vector('i32', lanes)} %{n} to {operand}" for n in ("x", "w")]
+    """The instruction of the fewest words; what it has more of them are zeros, and are left out of the result."""
+    width = min(each for each in instruction.intrinsics if each >= lanes)
+    accumulator = _LLVM[function.accumulator]
+    total, name = _vector(accumulator, width), instruction.intrinsics[width]
+    operand = _vector(instruction.operand, width * function.count)
+    body: list[str] = []
+    for source, element in (("x", "i32"), ("w", "i32"), ("total", accumulator)):
+        body += _filled_up(source, element, lanes, width)
+    body += [f"%{n}.of = bitcast {_vector('i32', width)} %{n}.wide to {operand}" for n in ("x", "w")]
     kinds = [total, operand, operand] if instruction.adds else [operand, operand]
-    names = ["%total", "%x.of", "%w.of"][-len(kinds) :]
+    names = ["%total.wide", "%x.of", "%w.of"][-len(kinds) :]
     called = ", ".join(f"{kind} {value}" for kind, value in zip(kinds, names, strict=True))
     body.append(f"%new = call {total} @{name}({called})")
-    result = "%new"
     if not instruction.adds:
-        body.append(f"%sum = add {total} %total, %new")
-        result = "%sum"
-    return (f"declare {total} @{name}({', '.join(kinds)})",), [*body, f"ret {total} {result}"]
+        body.append(f"%sum = add {total} %total.wide, %new")
+    body += _cut("%new" if instruction.adds else "%sum", accumulator, lanes, width)
+    return (f"declare {total} @{name}({', '.join(kinds)})",), [*body, f"ret {_vector(accumulator, lanes)} %result"]
+
+
+def _filled_up(name: str, element: str, lanes: int, width: int) -> list[str]:
+    """A vector with zeros behind it, as `%NAME.wide`."""
+    wide, narrow = _vector(element, width), _vector(element, lanes)
+    if lanes == 1:
+        return [f"%{name}.wide = insertelement {wide} zeroinitializer, {narrow} %{name}, i64 0"]
+    places = ", ".join(f"i32 {min(place, lanes)}" for place in range(width))
+    zeros = f"{narrow} zeroinitializer"
+    return [f"%{name}.wide = shufflevector {narrow} %{name}, {zeros}, <{width} x i32> <{places}>"]
+
+
+def _cut(value: str, element: str, lanes: int, width: int) -> list[str]:
+    """The first elements of a vector, as `%result`."""
+    wide = _vector(element, width)
+    if lanes == 1:
+        return [f"%result = extractelement {wide} {value}, i64 0"]
+    places = ", ".join(f"i32 {place}" for place in range(lanes))
+    return [f"%result = shufflevector {wide} {value}, {wide} poison, <{lanes} x i32> <{places}>"]
+
+
+def _one_word(function: Dot) -> tuple[tuple[str, ...], list[str]]:
+    """The elements of one word as a vector of integers.
+
+    LLVM 22 would join shifts of single words to vectors of different shifts, of which lanes came out wrong (seen: one
+    product of 51 of an attention between 17 tokens).
+    """
+    word = _vector("i32", function.count)
+    body: list[str] = []
+    for name, ttype in zip(("x", "w"), function.inputs, strict=True):
+        parts = _vector(f"i{TTYPES[ttype].bits}", function.count)
+        extend = "zext" if TTYPES[ttype].kind == "uint" else "sext"
+        body += [
+            f"%{name}.of = bitcast i32 %{name} to {parts}",
+            f"%{name}.wide = {extend} {parts} %{name}.of to {word}",
+        ]
+    reduce = f"llvm.vector.reduce.add.v{function.count}i32"
+    body += [f"%products = mul {word} %x.wide, %w.wide", f"%new = call i32 @{reduce}({word} %products)"]
+    return (f"declare i32 @{reduce}({word})",), [*body, "%sum = add i32 %total, %new", "ret i32 %sum"]
 
 
 def _expanded(function: Dot, lanes: int) -> tuple[tuple[str, ...], list[str]]:
