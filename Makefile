@@ -81,9 +81,10 @@ format: $(READY) ## rewrite the code in the project's style
 features: $(READY) ## print every feature of the catalogue, its status and the number of its tests
 	@$(BIN)/pytest -q --features
 
-schema: $(READY) ## write the JSON Schemas that editors check devices/ and recipes/ with
+schema: $(READY) ## write the JSON Schemas that editors check devices/, recipes/ and types/ with
 	$(BIN)/tilec schema device > devices/device.schema.json
 	$(BIN)/tilec schema recipe > recipes/recipe.schema.json
+	$(BIN)/tilec schema type > types/type.schema.json
 
 docs: $(READY) ## refresh what is generated in docs/, and build it as a site in site/
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'

@@ -2,13 +2,14 @@
 
 Integers are exact numbers of int64 and saturate where ONNX says so. Elementwise floats are those of IEEE single
 precision. A sum of products of floats is exact where no order of single precision rounds it (scales that are powers of
-two), and otherwise known within `error`, as is all that is computed from it.
+two), and otherwise known within `error`, as is all that is computed from it. A product that is added to something is
+rounded before, as ONNX says, or once with the sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -52,11 +53,21 @@ class Known:
     kind: str
     numbers: Array
     error: Array
+    rounding: Array | float = 0.0
+    """How far each is from the product that it was rounded from."""
 
     @staticmethod
     def of(kind: str, numbers: Array, error: Array | float = 0.0) -> Known:
         wide = np.asarray(numbers, np.float32 if kind == "f32" else np.int64)
         return Known(kind, wide, np.broadcast_to(np.asarray(error, np.float64), wide.shape))
+
+    @staticmethod
+    def product(a: Array, b: Array, error: Array | float = 0.0) -> Known:
+        """A product of floats, rounded."""
+        made = a * b
+        off = np.abs(made.astype(np.float64) - a.astype(np.float64) * b.astype(np.float64))
+        error = np.where(error > np.zeros(made.shape), error + 2 * ULP * np.abs(made), 0.0)
+        return replace(Known.of("f32", made, error), rounding=off)
 
     @staticmethod
     def read(array: Array) -> Known:
@@ -194,8 +205,7 @@ def _dequantize(given: Given, a: Attributes) -> Known:
     axis, block = a.get("axis", 1), a.get("block_size", 0)
     s = _along(scale, x.numbers, axis, block)
     shift = 0 if zero is None else _along(zero, x.numbers, axis, block)
-    made = (x.numbers - shift).astype(np.float32) * s
-    return Known.of("f32", made, np.where(x.error > 0, x.error * s + 2 * ULP * np.abs(made), 0.0))
+    return Known.product((x.numbers - shift).astype(np.float32), s, x.error * s)
 
 
 @_rule("DynamicQuantizeLinear")
@@ -443,29 +453,32 @@ def _unpacked(packed: Array, rows: int, bits: int, columns: int) -> Array:
 
 def _elementwise(given: Given, function: Callable[..., Array], error: Callable[..., Array]) -> Known:
     values = [each for each in given if each is not None]
-    made = function(*(each.numbers for each in values))
-    off = np.zeros(made.shape)
-    if not all(each.exact for each in values):
-        off = np.where(error(*values) > 0, error(*values) + 2 * ULP * np.abs(made) * (values[0].kind == "f32"), 0.0)
-    return Known.of(values[0].kind, made, off)
+    made, off = function(*(each.numbers for each in values)), error(*values)
+    return Known.of(
+        values[0].kind, made, np.where(off > 0, off + 2 * ULP * np.abs(made) * (values[0].kind == "f32"), 0)
+    )
+
+
+def _added(x: Known, y: Known) -> Array:
+    """The error of a sum or difference."""
+    return np.asarray(x.error + y.error + x.rounding + y.rounding)
 
 
 @_rule("Add")
 def _add(given: Given, _: Attributes) -> Known:
-    return _elementwise(given, lambda x, y: x + y, lambda x, y: x.error + y.error)
+    return _elementwise(given, lambda x, y: x + y, _added)
 
 
 @_rule("Sub")
 def _sub(given: Given, _: Attributes) -> Known:
-    return _elementwise(given, lambda x, y: x - y, lambda x, y: x.error + y.error)
+    return _elementwise(given, lambda x, y: x - y, _added)
 
 
 @_rule("Mul")
 def _mul(given: Given, _: Attributes) -> Known:
-    def error(x: Known, y: Known) -> Array:
-        return x.error * np.abs(y.numbers) + y.error * np.abs(x.numbers) + x.error * y.error
-
-    return _elementwise(given, lambda x, y: x * y, error)
+    x, y = _operand(given, 0), _operand(given, 1)
+    error = x.error * np.abs(y.numbers) + y.error * np.abs(x.numbers) + x.error * y.error
+    return Known.product(x.numbers, y.numbers, error)
 
 
 @_rule("Relu")
@@ -498,10 +511,8 @@ def _qlinear_mul(given: Given, _: Attributes) -> Known:
 def _matmul_integer_to_float(given: Given, _: Attributes) -> Known:
     total = _matmul_integer([given[0], given[1], _optional(given, 4), _optional(given, 5)], {})
     factor = _operand(given, 2).numbers * _columns(_operand(given, 3))
-    real = total.numbers.astype(np.float32) * factor
-    error = np.where(total.error > 0, total.error * factor + 2 * ULP * np.abs(real), 0.0)
     bias = _optional(given, 6)
-    made = Known.of("f32", real, error)
+    made = Known.product(total.numbers.astype(np.float32), factor, total.error * factor)
     return made if bias is None else _add([made, bias], {})
 
 
