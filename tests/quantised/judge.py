@@ -316,11 +316,11 @@ def _matmul_integer(given: Given, _: Attributes) -> Known:
     return _integer_sum(a, b, left, b.numbers - _columns(_optional(given, 3)), np.matmul)
 
 
-def _requantized(total: Known, factor: Array, zero: Array, kind: str) -> Known:
-    """`saturate(round(f32(total) * factor) + zero)`."""
-    real = total.numbers.astype(np.float32) * factor
-    off = np.where(total.error > 0, total.error * np.abs(factor) + 2 * ULP * np.abs(real), 0.0)
-    return _rounded(real, off, zero, kind)
+def _requantized(total: Known, factor: Array, zero: Array, kind: str, shift: Array | None = None) -> Known:
+    """`saturate(round(f32(total) * factor + shift) + zero)`."""
+    made = Known.product(total.numbers.astype(np.float32), factor, total.error * np.abs(factor))
+    real = made.numbers if shift is None else made.numbers + shift
+    return _rounded(real, made.error if shift is None else made.error + made.rounding, zero, kind)
 
 
 @_rule("QLinearMatMul")
@@ -495,7 +495,10 @@ def _clip(given: Given, _: Attributes) -> Known:
 @_rule("QLinearAdd", domain="com.microsoft")
 def _qlinear_add(given: Given, _: Attributes) -> Known:
     a, b = (_dequantize(given[place : place + 3], {}) for place in (0, 3))
-    return _quantize([_add([a, b], {}), given[6], given[7]], {})
+    total, scale, zero = _add([a, b], {}), _operand(given, 6).numbers, _operand(given, 7)
+    real = total.numbers / scale
+    error = np.where(total.error > 0, total.error / scale + 2 * ULP * np.abs(real), 0.0)
+    return _rounded(real + zero.numbers.astype(np.float32), error, np.zeros((), np.int64), zero.kind)
 
 
 @_rule("QLinearMul", domain="com.microsoft")
@@ -504,7 +507,8 @@ def _qlinear_mul(given: Given, _: Attributes) -> Known:
     x, y = a.numbers - _operand(given, 2).numbers, b.numbers - _operand(given, 5).numbers
     error = a.error * np.abs(y) + b.error * np.abs(x) + a.error * b.error
     factor = _operand(given, 1).numbers * _operand(given, 4).numbers / _operand(given, 6).numbers
-    return _requantized(Known.of("i32", x * y, error), factor, zero.numbers, zero.kind)
+    shift = zero.numbers.astype(np.float32)  # onnxruntime adds it before it rounds, unlike ONNX
+    return _requantized(Known.of("i32", x * y, error), factor, np.zeros((), np.int64), zero.kind, shift)
 
 
 @_rule("MatMulIntegerToFloat", domain="com.microsoft")
