@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import pytest
-from fuzz.check import check, text_of
+from fuzz.check import check, read, text_of
 from fuzz.worker import Worker
 
 from quantised.draw import draw
+from quantised.judge import evaluate
 
 MODELS, JUDGED = 6, 120
+CASES = sorted(path.parent for path in (Path(__file__).parent / "cases").glob("*/model.onnx"))
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +31,13 @@ def test_random_models(worker: Worker) -> None:
         model = draw(0, index)
         finding = check(model, worker)
         assert finding is None, f"model {index}: {finding.kind}: {finding.detail}\n{text_of(model)}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
+def test_what_was_wrong_once(case: Path, worker: Worker) -> None:
+    model = read(case, evaluate)
+    finding = check(model, worker)
+    assert finding is None, f"{finding.kind}: {finding.detail}\n{text_of(model)}"
 
 
 def test_judge_agrees_with_onnxruntime() -> None:
