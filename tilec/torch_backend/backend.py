@@ -71,7 +71,7 @@ def _compile(
     with _disable_current_modes():  # parameters are real tensors, not those that tracing pretends
         if all(can_translate(node) for node in calls):
             with contextlib.suppress(UntranslatableError):
-                return _boxed(CompiledGraph(module, constants, options))
+                return CompiledGraph(module, constants, options)
         return _boxed(parts_compiled(module, constants, options))
 
 
