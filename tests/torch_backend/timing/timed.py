@@ -39,6 +39,7 @@ class Timed:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(scratch / "inductor")
         torch.set_num_threads(threads)
         torch._dynamo.config.allow_rnn = True
+        torch._dynamo.config.automatic_dynamic_shapes = False  # sizes of modules before have no effect
         if backend == "openvino":
             import openvino.torch  # noqa: F401
         options = {"tilec": {"cache": str(scratch / "tilec")}, "openvino": {"device": "CPU"}}.get(backend)
