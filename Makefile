@@ -11,7 +11,8 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants replay fuzz outside quantised faults traces open-zoo conformance lint format features schema
+.PHONY: help demo test test-all mutants replay fuzz fuzz-quantised outside quantised faults traces open-zoo conformance lint format
+.PHONY: features schema
 .PHONY: docs docs-tables clean
 .DELETE_ON_ERROR:
 
@@ -50,6 +51,9 @@ replay: $(READY) ## show what a change alters in the plans of small networks; UP
 fuzz: $(READY) ## compile and verify N=2000 random models (SEED=...), and compare them with a judge of their own
 	PYTHONPATH=.:tests $(BIN)/python -m fuzz $(N) $(SEED)
 
+fuzz-quantised: $(READY) ## the same with N=2000 random quantised models, bit by bit
+	PYTHONPATH=.:tests $(BIN)/python -m quantised.fuzz $(N) $(SEED)
+
 outside: $(READY) ## compile and verify the ONNX files that packages on PyPI ship, e.g. ARGS="magika silero-vad"
 	$(BIN)/python -m tests.outside $(ARGS)
 
@@ -81,9 +85,10 @@ format: $(READY) ## rewrite the code in the project's style
 features: $(READY) ## print every feature of the catalogue, its status and the number of its tests
 	@$(BIN)/pytest -q --features
 
-schema: $(READY) ## write the JSON Schemas that editors check devices/ and recipes/ with
+schema: $(READY) ## write the JSON Schemas that editors check devices/, recipes/ and types/ with
 	$(BIN)/tilec schema device > devices/device.schema.json
 	$(BIN)/tilec schema recipe > recipes/recipe.schema.json
+	$(BIN)/tilec schema type > types/type.schema.json
 
 docs: $(READY) ## refresh what is generated in docs/, and build it as a site in site/
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'

@@ -22,13 +22,14 @@ from tilec.spec.recipe import CompileRecipe
 from tilec.spec.resolve import parse_device, recipe_source, resolve_device
 from tilec.spec.source import Source
 from tilec.spec.sweep import SweepRecipe
+from tilec.spec.types import TypeSpec, with_type_files
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_NAMED = re.compile(r"`((?:tilec|docs|tests|devices|recipes)/[\w./-]*\w)`")
+_NAMED = re.compile(r"`((?:tilec|docs|tests|devices|recipes|types)/[\w./-]*\w)`")
 
 
 def _prose(page: Path) -> str:
@@ -99,8 +100,10 @@ def test_examples_of_files_and_programs_are_legal():
             assert all(resolve_device(name) for name in validate(SweepRecipe, parse_yaml(text, page)).devices)
         elif language == "yaml" and page == "device-files.md":
             assert parse_device(Source(text, page)).level_names == ("dram", "sram", "reg")
+        elif language == "yaml" and text.startswith("kind: type"):
+            assert validate(TypeSpec, parse_yaml(text, page)).format.endswith(" * 0.5 - 7.0>[32]*f16")
         elif language == "yaml":
-            recipe = validate(CompileRecipe, parse_yaml(text, page))
+            recipe = validate(CompileRecipe, with_type_files(parse_yaml(text, page), None))
             assert not recipe.shapes or declared_ranges(recipe)["seq"].pivot == 128
 
 

@@ -31,6 +31,7 @@ from tilec.codegen.cpu.emit.vector_ops import (
     PrimExpr,
     bind,
     constant,
+    fold_in_place,
     fold_together,
     int64,
     register,
@@ -303,11 +304,17 @@ class _Printer:
         total: PrimExpr | None = None
         for width in sorted({part.lanes for part in points[0]}, reverse=True):
             vectors = [self._chains([part for part in parts if part.lanes == width], width) for parts in points]
-            part = fold_together(self._combiner, vectors, width) if self.cut.horizontal else vectors[0]
+            part = self._folded(vectors, width) if self.cut.horizontal else vectors[0]
             total = part if total is None else bind(self._combiner(lanes)(total, part))
         if self.element == "bool":
             return tirx.NE(total, constant(0, "uint8", lanes))
         return total
+
+    def _folded(self, vectors: list[PrimExpr], lanes: int) -> PrimExpr:
+        """All lanes of each vector combined."""
+        if len(vectors) == 1 and not is_float(self._accumulated):
+            return fold_in_place(self._combiner(lanes), vectors[0], lanes)
+        return fold_together(self._combiner, vectors, lanes)
 
     def _chains(self, chains: list[Accumulator], lanes: int) -> PrimExpr:
         """The accumulators of one point and width as one."""
