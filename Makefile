@@ -11,7 +11,8 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants replay fuzz fuzz-quantised outside quantised faults traces conformance lint format features schema
+.PHONY: help demo test test-all mutants replay fuzz fuzz-quantised outside quantised faults traces open-zoo conformance lint format
+.PHONY: features schema
 .PHONY: docs docs-tables clean
 .DELETE_ON_ERROR:
 
@@ -64,6 +65,9 @@ faults: $(READY) ## kill, interrupt and starve compilations, e.g. ARGS="kills --
 
 traces: $(READY) ## sizes never compiled for, beside onnxruntime and OpenVINO, e.g. ARGS="bert-base --static 4"
 	@$(BIN)/python -m tests.traces $(ARGS)
+
+open-zoo: $(READY) ## compile the zoo with open sizes for host, a100 and ipu-mk2, e.g. ARGS="bert-base a100"
+	@$(BIN)/python -m tests.open_zoo $(ARGS)
 
 conformance: $(READY) ## run ONNX's own backend cases, e.g. ARGS="-k conv --only-failed --against onnxruntime"
 	$(BIN)/python -m tests.conformance $(ARGS)
