@@ -97,7 +97,9 @@ class Pool:
 
 _POOLS: dict[tuple[int, bool], Pool] = {}
 _POOLS_LOCK = threading.Lock()
-_FORKS = 0
+
+FORKS = 0
+"""How many forks lie between this process and the one that imported tilec; a pool lives in one of them."""
 
 
 def pool_of(threads: int, pin: bool, library: Library) -> Pool:
@@ -107,11 +109,6 @@ def pool_of(threads: int, pin: bool, library: Library) -> Pool:
         if pool is None:
             pool = _POOLS[threads, pin] = Pool(threads, pin, library)
         return pool
-
-
-def forks() -> int:
-    """How many forks lie between this process and the one that imported tilec; a pool lives in one of them."""
-    return _FORKS
 
 
 def _zeroed(size: int) -> "NDArray[np.uint8]":
@@ -133,8 +130,8 @@ def _pause_seconds(library: Library) -> float:
 
 def _forget_pools() -> None:
     """In a forked child there are no workers: start afresh."""
-    global _FORKS, _POOLS_LOCK
-    _FORKS += 1
+    global FORKS, _POOLS_LOCK
+    FORKS += 1
     _POOLS_LOCK = threading.Lock()
     _POOLS.clear()
 
