@@ -9,11 +9,13 @@ import pytest
 import typer.main
 from cli.conftest import cli  # noqa: F401
 
+from docs import ladder
 from docs.picture import svg
 from docs.planned import PATTERN_HEAD, REGIONS, WELDER, kept, pattern_cells, rows_of_patterns
 from docs.reference import refreshed
 from docs.traffic import row, rows_of
 from tilec import zoo
+from tilec.analysis.totals import predicted
 from tilec.cli.app import app
 from tilec.cli.plan_origin import plan_of
 from tilec.pipeline.request import declared_ranges
@@ -154,10 +156,27 @@ def test_rows_of_patterns_are_those_of_plans():
     assert all(max(column) <= all_of <= sum(column) for *column, all_of in zip(*networks, together, strict=True))
 
 
-@pytest.mark.parametrize("name", ["figure-2"])
+@pytest.mark.parametrize("name", ["figure-2", "ladder-memory"])
 def test_planned_examples_are_fresh(name):
     """Those that are planned in a second; `make docs-tables` writes all."""
     assert kept(name) == REGIONS[name].lines(), f"run `make docs-tables ARGS={name}`"
+
+
+@pytest.mark.feature("L17", "L33")
+def test_times_of_a_product_follow_the_bits_of_its_weights_for_one_row_only():
+    """The bounds are those of the table `ladder-decode`."""
+    shape = 8192, 8192
+
+    def seconds(rows, ttype, early=False):
+        return predicted(ladder.product_plan(rows, shape, ttype, early=early)) / 1e12
+
+    plain = seconds(1, "f16")
+    assert plain < 1.35 * (2 * 8192 * 8192 / 2.039e12 + ladder.LAUNCH)
+    times = [plain, *(seconds(1, ttype) for ttype in ("i8", "i4", "i1"))]
+    assert times == sorted(set(times), reverse=True)
+    assert times[1] < plain / 1.5
+    assert seconds(1, "i4", early=True) == plain
+    assert seconds(4096, "i4") == pytest.approx(seconds(4096, "f16"), rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["sensitivity", "studies/host-memory"])

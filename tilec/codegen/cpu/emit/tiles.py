@@ -31,11 +31,11 @@ from tilec.codegen.cpu.emit.vector_ops import (
     PrimExpr,
     bind,
     constant,
-    fold_in_place,
     fold_together,
     int64,
     register,
     splat,
+    sum_of_lanes,
     transposed,
 )
 from tilec.codegen.cpu.kernel_ir import Blocking, Tile
@@ -312,8 +312,8 @@ class _Printer:
 
     def _folded(self, vectors: list[PrimExpr], lanes: int) -> PrimExpr:
         """All lanes of each vector combined."""
-        if len(vectors) == 1 and not is_float(self._accumulated):
-            return fold_in_place(self._combiner(lanes), vectors[0], lanes)
+        if len(vectors) == 1 and lanes > 1 and self.tile.reducer == "sum" and not is_float(self._accumulated):
+            return bind(sum_of_lanes(self._accumulated, vectors[0]))
         return fold_together(self._combiner, vectors, lanes)
 
     def _chains(self, chains: list[Accumulator], lanes: int) -> PrimExpr:

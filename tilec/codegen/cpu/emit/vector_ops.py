@@ -169,18 +169,13 @@ def fold_together(
     return vectors[0]
 
 
-def fold_in_place(combine: Callable[[PrimExpr, PrimExpr], PrimExpr], vector: PrimExpr, lanes: int) -> PrimExpr:
-    """All lanes of one vector combined in vectors as wide as it.
+def sum_of_lanes(element: str, vector: PrimExpr) -> PrimExpr:
+    """All lanes of a vector of integers added up.
 
-    Of halves that are half as wide LLVM 22 makes a dot product of bytes (VNNI) whose lanes it does not add up (seen: 16
-    products of u8 and a constant).
+    Of additions of halves LLVM 22 makes dot products of bytes whose lanes it does not add up, or adds up a half twice
+    (seen: 16 products of u8 and a constant; 33 words of a product with one column).
     """
-    length = lanes
-    while length > 1:
-        length //= 2
-        order = [lane + length if lane < length else lane for lane in range(lanes)]
-        vector = bind(combine(vector, _picked([vector], order)))
-    return _picked([vector], [0])
+    return llvm("llvm.vector.reduce.add", element, 1, vector)
 
 
 def _picked(vectors: list[PrimExpr], order: list[int]) -> PrimExpr:
