@@ -11,8 +11,8 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants replay fuzz fuzz-quantised outside quantised faults traces open-zoo conformance lint format
-.PHONY: features schema
+.PHONY: help demo test test-all test-torch torch-timing mutants replay fuzz fuzz-quantised outside quantised faults traces
+.PHONY: open-zoo conformance lint format features schema
 .PHONY: docs docs-tables clean
 .DELETE_ON_ERROR:
 
@@ -44,6 +44,12 @@ mutants: $(READY) ## plant the faults of tests/mutants/list.yaml one by one; tes
 test-torch: $(READY) ## the tests of the backend of torch.compile; installs PyTorch first
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]'
 	$(BIN)/pytest -q -n 2 tests/torch_backend $(ARGS)
+
+torch-timing: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
+torch-timing: export PYTHONDONTWRITEBYTECODE :=
+torch-timing: $(READY) ## time modules through torch.compile beside inductor and OpenVINO, e.g. ARGS="bert --peers inductor"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]' openvino
+	@$(BIN)/python -m tests.torch_backend.timing $(ARGS)
 
 replay: $(READY) ## show what a change alters in the plans of small networks; UPDATE=1 accepts it
 	$(BIN)/pytest -q -n 2 --tb=short tests/replay $(if $(UPDATE),--update-golden)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from operator import attrgetter, is_
+from operator import attrgetter, is_, itemgetter
 from typing import Any, cast
 
 import torch
@@ -30,14 +30,14 @@ class Parameters:
 
     def __init__(self, tensors: Mapping[int, torch.Tensor]) -> None:
         self.positions = tuple(tensors)
+        self._chosen = _chosen(self.positions)
         self._tensors = tuple(tensors.values())
         self._counted = tuple(each for each in self._tensors if not each.is_inference())
         self._versions = list(map(_version, self._counted))
 
     def are_still(self, args: Sequence[Any]) -> bool:
         """Whether these arguments are the tensors, unchanged."""
-        given = [args[position] for position in self.positions]
-        return all(map(is_, given, self._tensors)) and list(map(_version, self._counted)) == self._versions
+        return all(map(is_, self._chosen(args), self._tensors)) and list(map(_version, self._counted)) == self._versions
 
 
 class Compiled:
@@ -46,7 +46,7 @@ class Compiled:
     def __init__(self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor], options: Options) -> None:
         self.parameters = Parameters(constants)
         self.translated = translate(module, constants, "graph")
-        self.inputs = [port.position for port in self.translated.inputs]
+        self.inputs = _chosen([port.position for port in self.translated.inputs])
         self.session: Future[InferenceSession]
         self._known: dict[tuple[torch.Size, ...], KnownShapes] = {}
         self.last: KnownShapes | None = None
@@ -72,17 +72,15 @@ class Compiled:
     def _first_run(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
         """The results for inputs of shapes or strides that were not seen, and a call that is prepared for these."""
         session, ports = self.session.result(), self.translated
-        results: list[Any] = [None] * ports.results
         feeds = {port.name: array_of(tensor) for port, tensor in zip(ports.inputs, inputs, strict=True)}
-        for port, made in zip(ports.outputs, session.run(None, feeds), strict=True):
-            results[port.position] = int(made) if port.size else tensor_of(made)
+        outputs = [tensor_of(made) for made in session.run(None, feeds)]
         call = session.addressed([array.shape for array in feeds.values()])
         if call is not None:
             if len(self._known) >= KEPT:
                 self._known.clear()
             self.last = KnownShapes(call, ports, inputs)
             self._known[tuple([tensor.shape for tensor in inputs])] = self.last
-        return results
+        return ports.placed(outputs)
 
 
 class CompiledGraph:
@@ -109,7 +107,7 @@ class CompiledGraph:
             compiled = self._compiled = self._begun({position: args[position] for position in parameters.positions})
         if self._eager and not (compiled.session.done() and not compiled.session.exception()):
             return _listed(self._module(*args))
-        inputs = [args[position] for position in compiled.inputs]
+        inputs = compiled.inputs(args)
         args.clear()
         if compiled.last is not None:
             try:  # a context manager would take as long as the rest
@@ -121,6 +119,14 @@ class CompiledGraph:
     def _begun(self, constants: Mapping[int, torch.Tensor]) -> Compiled:
         """Translate and compile with these values of parameters."""
         return Compiled(self._module, constants, self._options)
+
+
+def _chosen(positions: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Takes the values at these positions."""
+    if len(positions) < 2:
+        first = positions[0] if positions else 0
+        return itemgetter(slice(first, first + len(positions)))
+    return itemgetter(*positions)
 
 
 _version = attrgetter("_version")

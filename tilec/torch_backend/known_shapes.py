@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import starmap
 from math import prod
 from typing import Any
 
@@ -13,6 +14,7 @@ from tilec.runtime.addressed import AddressedCall
 from tilec.torch_backend.arrays import array_of, torch_type
 from tilec.torch_backend.translation import Translated
 
+_address = torch.Tensor.data_ptr
 _require = torch._C._dynamo.guards.assert_size_stride
 _empty = torch._C._dynamo.guards._empty_strided_cpu
 """What the code that inductor generates calls, too: checks shape and strides; allocates a tensor on the CPU, whatever
@@ -29,9 +31,7 @@ class KnownShapes:
         self._copies = any(tensor.is_neg() or not tensor.is_contiguous() for tensor in inputs)
         self._outputs = [(shape, _strides(shape), torch_type(dtype)) for shape, dtype in call.outputs]
         self._ports = ports
-        self._in_order = [(port.position, port.size) for port in ports.outputs] == [
-            (position, False) for position in range(ports.results)
-        ]
+        self._in_order = ports.outputs_at == list(range(ports.results)) and not any(port.size for port in ports.outputs)
 
     def run(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
         """The results. Raises AssertionError for inputs of other shapes or strides, UsageError for one that holds no
@@ -43,14 +43,9 @@ class KnownShapes:
         call = self._call
         if call.indexed:
             call.check([array_of(tensor) if n in call.indexed else None for n, tensor in enumerate(inputs)])
-        outputs = [_empty(shape, strides, dtype) for shape, strides, dtype in self._outputs]
-        self._run([tensor.data_ptr() for tensor in (*inputs, *outputs)])
-        if self._in_order:
-            return outputs
-        results: list[Any] = [None] * self._ports.results
-        for port, made in zip(self._ports.outputs, outputs, strict=True):
-            results[port.position] = int(made) if port.size else made
-        return results
+        outputs = list(starmap(_empty, self._outputs))
+        self._run([*map(_address, inputs), *map(_address, outputs)])
+        return outputs if self._in_order else self._ports.placed(outputs)
 
 
 def _strides(shape: Sequence[int]) -> tuple[int, ...]:

@@ -28,8 +28,7 @@ results are compared with PyTorch's in float64. Then the backends take turns: a 
 about so many seconds together, the figure is the median of the rounds. `ratio` is the time of the faster peer over
 tilec's. Columns with several figures are those of tilec and the peers, in this order.
 
-  make test-torch; pip install openvino
-  python -m tests.torch_backend.timing > torch.md
+  make torch-timing > torch.md
 """
 
 OURS = "tilec"

@@ -38,6 +38,7 @@ class Timed:
         torch._logging.set_logs(all=logging.CRITICAL)
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(scratch / "inductor")
         torch.set_num_threads(threads)
+        torch.backends.mha.set_fastpath_enabled(False)  # it is not captured
         torch._dynamo.config.allow_rnn = True
         torch._dynamo.config.automatic_dynamic_shapes = False  # sizes of modules before have no effect
         if backend == "openvino":

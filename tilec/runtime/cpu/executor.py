@@ -65,7 +65,7 @@ class CpuExecutor:
         run = CpuRun(self._manifest, self._library, pool, self._weights)
         if pool is not None:
             for job in run.jobs:
-                weakref.finalize(self, pool.give_job, job).atexit = False
+                weakref.finalize(self, pool.give_job, job, run).atexit = False
         return run
 
     def give_run(self, run: "CpuRun") -> None:
