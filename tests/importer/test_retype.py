@@ -63,6 +63,10 @@ def test_no_weight_is_further_off_than_half_a_step_of_its_group(
 def test_ties_are_rounded_to_even_and_the_largest_number_is_exact() -> None:
     made = quantise(np.array([[7, 0.5, 1.5, 2.5, -0.5, -7]], np.float32), parse_format("i4[column]"), 1)
     assert made.numbers.tolist() == [[7, 0, 2, 2, 0, -7]]
+    own = quantise(
+        np.array([[7, 0.5, 1.5, 2.5, -7]], np.float32), parse_format("code<4 int: i32(code) - 7>[column]"), 1
+    )
+    assert own.codes.tolist() == [[14, 8, 8, 10, 0]]
 
 
 @pytest.mark.feature("L27")

@@ -123,7 +123,7 @@ def verified_line(report: Mapping[str, Any]) -> str:
 def _far(report: Mapping[str, Any]) -> list[str]:
     """`accuracy: logits 8.3e-03 from the float model, 2e-02 allowed`, of a model with a float model behind it."""
     entry = report.get("accuracy", {})
-    far = [f"{name} {each['relative']:.1e}" for name, each in entry.get("outputs", {}).items()]
+    far = [f"{name} {float(each['relative']):.1e}" for name, each in entry.get("outputs", {}).items()]
     limit = f", {entry['limit']:g} allowed" if "limit" in entry else ""
     if not far:
         return [f"accuracy: {entry['because']}"] if "because" in entry else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,10 @@ class Distance:
     relative: float
     largest: float
 
-    def json(self) -> dict[str, float]:
-        """The numbers to two digits."""
-        return {"largest": float(f"{self.largest:.1e}"), "relative": float(f"{self.relative:.1e}")}
+    def json(self) -> dict[str, float | str]:
+        """The numbers to two digits; JSON has no infinite ones."""
+        numbers = {"largest": self.largest, "relative": self.relative}
+        return {name: float(f"{each:.1e}") if isfinite(each) else "inf" for name, each in numbers.items()}
 
 
 def accuracy_report(model: Path, cases: Sequence[Case], quantised: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -78,8 +80,8 @@ def within_accuracy(outcome: Outcome, options: AccuracyOptions | None) -> Outcom
     if options is None or report["verdict"] == "unverified":
         return replace(outcome, report=report)
     entry = report.get("accuracy", {"because": _NO_FLOATS})
-    worst = max(entry.get("outputs", {}).items(), key=lambda each: each[1]["relative"], default=None)
-    verdict = "refused" if worst is None else "pass" if worst[1]["relative"] <= options.relative else "mismatch"
+    worst = max(entry.get("outputs", {}).items(), key=lambda each: float(each[1]["relative"]), default=None)
+    verdict = "refused" if worst is None else "pass" if float(worst[1]["relative"]) <= options.relative else "mismatch"
     report["accuracy"] = {**entry, "limit": options.relative, "verdict": verdict}
     if verdict == "pass" or outcome.failure is not None:
         return replace(outcome, report=report)
@@ -87,7 +89,9 @@ def within_accuracy(outcome: Outcome, options: AccuracyOptions | None) -> Outcom
     if worst is None:
         failure = f"accuracy cannot be judged: {entry['because']}"
         return replace(outcome, report=report, failure=failure, hint="Leave `verify.accuracy` out of the recipe.")
-    failure = f"output {worst[0]} is {worst[1]['relative']:.1e} from the float model, {options.relative:g} is allowed"
+    failure = (
+        f"output {worst[0]} is {float(worst[1]['relative']):.1e} from the float model, {options.relative:g} is allowed"
+    )
     return replace(outcome, report=report, failure=failure, hint=_HINT)
 
 
