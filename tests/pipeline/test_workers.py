@@ -1,7 +1,9 @@
 """Tasks on worker processes: the same results as in turn, a worker that is lost, errors, and what is refused."""
 
 import os
+import random
 import signal
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -92,6 +94,33 @@ def test_a_sweep_has_the_same_bytes(cluster) -> None:
     (text,) = texts
     assert len(text.splitlines()) == 5
     assert ",no plan" not in text
+
+
+@pytest.mark.slow
+def test_twenty_workers_killed_at_random_lose_nothing() -> None:
+    """One of four is killed in each of twenty rounds, at a moment within the time that a round takes."""
+    distributed = pytest.importorskip("distributed")
+    draw, killed = random.Random(0), set()
+    with (
+        distributed.LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        for _ in range(20):
+            while len(alive := {nanny.pid for nanny in cluster.workers.values()} - killed - {None}) < 4:
+                time.sleep(0.05)
+            client.wait_for_workers(4)
+            victim = draw.choice(sorted(alive))
+            timer = threading.Timer(draw.uniform(0, 0.6), os.kill, (victim, signal.SIGKILL))
+            timer.start()
+            assert _on(client)(slowly_squared, range(40), unseen) == [n * n for n in range(40)]
+            timer.join()
+            killed.add(victim)
+    assert len(killed) == 20
+
+
+def slowly_squared(number: int) -> int:
+    time.sleep(0.05)
+    return number * number
 
 
 @pytest.mark.parametrize("place", ["0", "-1", "two", "tcp://a:1", "dask://a", "dask://a:b", ""])
