@@ -78,6 +78,9 @@ def _installed() -> list[Path]:
 
 def compile_kernels(library: str, text: str, headers: dict[str, str], processor: str) -> Compiled:
     """Compile the text of kernels for a processor (`sm_80`). Raises TilecError with the compiler's words."""
+    if Path(library).is_absolute():
+        for builtins in sorted(Path(library).parent.glob("libnvrtc-builtins.so*")):
+            ctypes.CDLL(str(builtins))  # opened by its name alone later, which finds what is loaded
     nvrtc = ctypes.CDLL(library)
     nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
     architecture = processor.removeprefix("sm_")
