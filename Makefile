@@ -11,7 +11,8 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants replay fuzz outside quantised faults traces conformance lint format features schema
+.PHONY: help demo test test-all test-torch torch-timing mutants replay fuzz fuzz-quantised outside quantised faults traces
+.PHONY: open-zoo conformance lint format features schema
 .PHONY: docs docs-tables clean
 .DELETE_ON_ERROR:
 
@@ -44,11 +45,20 @@ test-torch: $(READY) ## the tests of the backend of torch.compile; installs PyTo
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]'
 	$(BIN)/pytest -q -n 2 tests/torch_backend $(ARGS)
 
+torch-timing: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
+torch-timing: export PYTHONDONTWRITEBYTECODE :=
+torch-timing: $(READY) ## time modules through torch.compile beside inductor and OpenVINO, e.g. ARGS="bert --peers inductor"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]' openvino
+	@$(BIN)/python -m tests.torch_backend.timing $(ARGS)
+
 replay: $(READY) ## show what a change alters in the plans of small networks; UPDATE=1 accepts it
 	$(BIN)/pytest -q -n 2 --tb=short tests/replay $(if $(UPDATE),--update-golden)
 
 fuzz: $(READY) ## compile and verify N=2000 random models (SEED=...), and compare them with a judge of their own
 	PYTHONPATH=.:tests $(BIN)/python -m fuzz $(N) $(SEED)
+
+fuzz-quantised: $(READY) ## the same with N=2000 random quantised models, bit by bit
+	PYTHONPATH=.:tests $(BIN)/python -m quantised.fuzz $(N) $(SEED)
 
 outside: $(READY) ## compile and verify the ONNX files that packages on PyPI ship, e.g. ARGS="magika silero-vad"
 	$(BIN)/python -m tests.outside $(ARGS)
@@ -61,6 +71,9 @@ faults: $(READY) ## kill, interrupt and starve compilations, e.g. ARGS="kills --
 
 traces: $(READY) ## sizes never compiled for, beside onnxruntime and OpenVINO, e.g. ARGS="bert-base --static 4"
 	@$(BIN)/python -m tests.traces $(ARGS)
+
+open-zoo: $(READY) ## compile the zoo with open sizes for host, a100 and ipu-mk2, e.g. ARGS="bert-base a100"
+	@$(BIN)/python -m tests.open_zoo $(ARGS)
 
 conformance: $(READY) ## run ONNX's own backend cases, e.g. ARGS="-k conv --only-failed --against onnxruntime"
 	$(BIN)/python -m tests.conformance $(ARGS)
@@ -78,9 +91,10 @@ format: $(READY) ## rewrite the code in the project's style
 features: $(READY) ## print every feature of the catalogue, its status and the number of its tests
 	@$(BIN)/pytest -q --features
 
-schema: $(READY) ## write the JSON Schemas that editors check devices/ and recipes/ with
+schema: $(READY) ## write the JSON Schemas that editors check devices/, recipes/ and types/ with
 	$(BIN)/tilec schema device > devices/device.schema.json
 	$(BIN)/tilec schema recipe > recipes/recipe.schema.json
+	$(BIN)/tilec schema type > types/type.schema.json
 
 docs: $(READY) ## refresh what is generated in docs/, and build it as a site in site/
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'

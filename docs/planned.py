@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from docs import ladder
 from tilec.analysis.patterns import PatternCounts, pattern_counts
 from tilec.artifact import write_text
 from tilec.cli.summary import plan_line
@@ -190,6 +191,11 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
             *("| " + " | ".join(cells) + " |" for cells in rows), ""]  # fmt: skip
 
 
+def _with_head(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table whose first row is its head."""
+    return _table(rows[0], rows[1:])
+
+
 REGIONS: Mapping[str, Region] = {
     "figure-2": Region("benchmarks.md", figure_2),
     "plan-line": Region("bounds.md", plan_of_bert),
@@ -197,6 +203,10 @@ REGIONS: Mapping[str, Region] = {
     "host-memory": Region("benchmarks.md", host_memory),
     "patterns": Region("benchmarks.md", patterns),
     "fusion": Region("benchmarks.md", fusion),
+    "ladder-memory": Region("benchmarks.md", lambda: _with_head(ladder.memory())),
+    "ladder-decode": Region("benchmarks.md", lambda: _with_head(ladder.decode())),
+    "ladder-places": Region("benchmarks.md", lambda: _with_head(ladder.places())),
+    "ladder-widths": Region("benchmarks.md", lambda: _with_head(ladder.widths())),
 }
 """Regions, those that are made fast first."""
 

@@ -9,11 +9,13 @@ import pytest
 import typer.main
 from cli.conftest import cli  # noqa: F401
 
+from docs import ladder
 from docs.picture import svg
 from docs.planned import PATTERN_HEAD, REGIONS, WELDER, kept, pattern_cells, rows_of_patterns
 from docs.reference import refreshed
 from docs.traffic import row, rows_of
 from tilec import zoo
+from tilec.analysis.totals import predicted
 from tilec.cli.app import app
 from tilec.cli.plan_origin import plan_of
 from tilec.pipeline.request import declared_ranges
@@ -22,13 +24,14 @@ from tilec.spec.recipe import CompileRecipe
 from tilec.spec.resolve import parse_device, recipe_source, resolve_device
 from tilec.spec.source import Source
 from tilec.spec.sweep import SweepRecipe
+from tilec.spec.types import TypeSpec, with_type_files
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_NAMED = re.compile(r"`((?:tilec|docs|tests|devices|recipes)/[\w./-]*\w)`")
+_NAMED = re.compile(r"`((?:tilec|docs|tests|devices|recipes|types)/[\w./-]*\w)`")
 
 
 def _prose(page: Path) -> str:
@@ -99,8 +102,10 @@ def test_examples_of_files_and_programs_are_legal():
             assert all(resolve_device(name) for name in validate(SweepRecipe, parse_yaml(text, page)).devices)
         elif language == "yaml" and page == "device-files.md":
             assert parse_device(Source(text, page)).level_names == ("dram", "sram", "reg")
+        elif language == "yaml" and text.startswith("kind: type"):
+            assert validate(TypeSpec, parse_yaml(text, page)).format.endswith(" * 0.5 - 7.0>[32]*f16")
         elif language == "yaml":
-            recipe = validate(CompileRecipe, parse_yaml(text, page))
+            recipe = validate(CompileRecipe, with_type_files(parse_yaml(text, page), None))
             assert not recipe.shapes or declared_ranges(recipe)["seq"].pivot == 128
 
 
@@ -151,10 +156,27 @@ def test_rows_of_patterns_are_those_of_plans():
     assert all(max(column) <= all_of <= sum(column) for *column, all_of in zip(*networks, together, strict=True))
 
 
-@pytest.mark.parametrize("name", ["figure-2"])
+@pytest.mark.parametrize("name", ["figure-2", "ladder-memory"])
 def test_planned_examples_are_fresh(name):
     """Those that are planned in a second; `make docs-tables` writes all."""
     assert kept(name) == REGIONS[name].lines(), f"run `make docs-tables ARGS={name}`"
+
+
+@pytest.mark.feature("L17", "L33")
+def test_times_of_a_product_follow_the_bits_of_its_weights_for_one_row_only():
+    """The bounds are those of the table `ladder-decode`."""
+    shape = 8192, 8192
+
+    def seconds(rows, ttype, early=False):
+        return predicted(ladder.product_plan(rows, shape, ttype, early=early)) / 1e12
+
+    plain = seconds(1, "f16")
+    assert plain < 1.35 * (2 * 8192 * 8192 / 2.039e12 + ladder.LAUNCH)
+    times = [plain, *(seconds(1, ttype) for ttype in ("i8", "i4", "i1"))]
+    assert times == sorted(set(times), reverse=True)
+    assert times[1] < plain / 1.5
+    assert seconds(1, "i4", early=True) == plain
+    assert seconds(4096, "i4") == pytest.approx(seconds(4096, "f16"), rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["sensitivity", "studies/host-memory"])

@@ -1,4 +1,4 @@
-"""The wheel holds devices, recipes and what a report page is made of, found without unpacking, from any folder."""
+"""The wheel holds devices, recipes, types and what a report page is made of, found without unpacking, anywhere."""
 
 import os
 import subprocess
@@ -11,9 +11,10 @@ SCRIPT = """
 import tilec
 from tilec.report.html.page import page
 from tilec.spec.resolve import packaged, recipe_source, resolve_device
+from tilec.spec.types import resolve_type
 assert len(page([])) > 50_000
 assert ".whl" in tilec.__file__, tilec.__file__
-print(*packaged("devices"), resolve_device("a100").cores, recipe_source("default").place)
+print(*packaged("devices"), resolve_device("a100").cores, recipe_source("default").place, resolve_type("e3m1").bits)
 """
 
 
@@ -30,4 +31,4 @@ def test_names_resolve_in_a_zipped_install(tmp_path: Path) -> None:
         text=True,
     )
     names = sorted(path.stem for path in (ROOT / "devices").glob("*.yaml"))
-    assert done.stdout.split() == [*names, "108", "recipes/default.yaml"]
+    assert done.stdout.split() == [*names, "108", "recipes/default.yaml", "5"]

@@ -37,6 +37,7 @@ def settled(session):
         time.sleep(0.01)
 
 
+@pytest.mark.feature("A19")
 def test_onnxruntime_serves_until_the_model_is_compiled(tmp_path, gate):
     session = tilec.InferenceSession(models.affine().SerializeToString(), cache=tmp_path, while_compiling="fallback")
     np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)

@@ -2,13 +2,16 @@
 
 import shutil
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+from acceptance.miniatures import shrunk
 from onnx import helper, numpy_helper
 
 from cli import models
+from tilec import zoo
 from tilec.codegen.cpu.c_api.emit import c_identifier
 from tilec.runtime import load
 
@@ -75,6 +78,54 @@ int main(void) {
     return 0;
 }
 """
+
+
+STARTING = r"""
+#include <stdio.h>
+#include <string.h>
+#include <stdlib.h>
+#include <time.h>
+#include "model.h"
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static long peak(void) {
+    char line[256];
+    long kilobytes = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, "VmHWM:", 6)) kilobytes = atol(line + 6);
+    if (file) fclose(file);
+    return kilobytes;
+}
+
+int main(void) {
+    static int64_t ids[4 * 64];
+    static float out[4 * 64 * CHANNELS], pooled[4 * CHANNELS];
+    tilec_session *session;
+    double begin = now();
+    if (model_open(TILEC_C_ABI, ".", 2, &session)) return 1;
+    double opened = now();
+    for (int n = 0; n < 8; n++) {
+        int64_t batch = 1 + n % 4, seq = 64 - 7 * n;
+        tilec_tensor in[3], y[2] = {{out, sizeof out, TILEC_F32, 3, {0}}, {pooled, sizeof pooled, TILEC_F32, 2, {0}}};
+        for (int i = 0; i < 3; i++) {
+            tilec_tensor each = {ids, sizeof ids, TILEC_I64, 2, {batch, seq}};
+            in[i] = each;
+        }
+        if (model_run(session, in, y)) { puts(model_error()); return 2; }
+        if (y[0].shape[0] != batch || y[0].shape[1] != seq || y[1].shape[0] != batch) return 3;
+    }
+    printf("%.3f %ld\n", opened - begin, peak());
+    model_close(session);
+    return 0;
+}
+"""
+"""A bert with dynamic sizes: milliseconds until it is open, and the peak of its memory in KiB after eight runs."""
 
 
 def lookup(path: Path) -> Path:
@@ -151,6 +202,30 @@ def test_indices_and_sizes_out_of_range_are_refused(cli, tmp_path):
     np.array([6, -8, 0], np.int64).tofile(folder / "i.bin")
     code, _, err = started(folder, "./main", ".", "i.bin", 3)
     assert (code, err) == (1, "input 'i' has the index -8, outside of -7 to 6: look looks it up\n")
+
+
+@pytest.mark.parametrize(
+    ("channels", "size"), [(24, shrunk("bert-base")), pytest.param(768, nullcontext(), marks=pytest.mark.slow)]
+)
+def test_a_bert_of_any_size_opens_at_once_and_takes_its_weights_and_arena(cli, tmp_path, channels, size):
+    with size:
+        zoo.export("bert-base", tmp_path / "model.onnx", dynamic=True)
+    folder = built(cli, tmp_path, "model")
+    (folder / "start.c").write_text(f"#define CHANNELS {channels}\n{STARTING}")
+    compiled(folder, "cc", "-O1", "start.c", "libmodel.a", "-lm", "-lpthread", "-o", "start")
+    code, out, err = started(folder, "./start")
+    assert (code, err) == (0, ""), out
+    milliseconds, kilobytes = map(float, out.split())
+    assert milliseconds <= 50
+    session = load(folder.parent, threads=2)
+    session.run({port.name: np.zeros((2, 57), np.int64) for port in session.inputs})
+    (run,) = session._executor._processes[0][1]
+    arena = sum(block.nbytes for block in run._memory.arenas) + run._scratch.nbytes
+    weights = sum(path.stat().st_size for path in folder.glob("weights-*"))
+    assert 1024 * kilobytes <= weights + 2 * arena + 10e6
+    if channels == 24 and shutil.which("valgrind"):
+        judge = ("valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--show-leak-kinds=all", "./start")
+        assert started(folder, *judge)[::2] == (0, "")
 
 
 def test_what_needs_python_is_refused(cli, tmp_path):

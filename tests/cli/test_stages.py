@@ -339,6 +339,12 @@ def test_a_size_of_one_that_is_repeated_is_bound_at_import(cli, tmp_path):
         assert "constraints" not in bound
     repeated = json.loads(cli("import", "sum.onnx", "--shape", "b=3,c=1", "-o", "-").out)
     assert (repeated["tensors"]["z"], repeated["tensors"]["y"]) == ("f32[1, 4]", "f32[3, 4]")
+    repeated = json.loads(cli("import", "sum.onnx", "--shape", "b=2..9,c=1", "-o", "-").out)
+    assert (repeated["symbols"], repeated["tensors"]["z"], repeated["tensors"]["y"]) == (
+        ["b"],
+        "f32[1, 4]",
+        "f32[b, 4]",
+    )
     ran = cli("import", "sum.onnx", "--shape", "b=3,c=2")
     assert ran.code == 2
     assert "c=2, node add (Add)" in ran.err

@@ -36,7 +36,7 @@ Nodes = Mapping[str, tuple[Mapping[str, int], str]]
 def graph_of(folder: Path, nodes: Nodes, codes: Codes, x: int, scales: Mapping[str, Array] | None = None) -> Graph:
     """Expressions (text -> extents, type) over an input `x[x]` and constants in a file; all but the last are outputs
     unless the last reads them."""
-    arrays = {name: (ttype, pack_codes(array, ttype)) for name, (ttype, array) in codes.items()}
+    arrays = {name: (ttype, _packed(ttype, array)) for name, (ttype, array) in codes.items()}
     arrays |= {name: ("f32", array.astype(np.float32)) for name, array in (scales or {}).items()}
     tensors = {"x": Tensor((as_expr(x),), "f32")}
     tensors |= {name: Tensor(tuple(map(as_expr, array.shape)), ttype) for name, (ttype, array) in codes.items()}
@@ -52,6 +52,11 @@ def graph_of(folder: Path, nodes: Nodes, codes: Codes, x: int, scales: Mapping[s
     graph = Graph("g", (), (Port("x", "x"),), ports, tensors, constants, tuple(made), {"codes.bin": "0" * 64})
     assert check_graph(graph) == ()
     return graph
+
+
+def _packed(ttype: str, array: Array) -> Array:
+    """Codes in words; elements of a plain type as they are."""
+    return pack_codes(array, ttype) if TTYPES[ttype].coded else array.astype(numpy_dtype(ttype))
 
 
 def on_machine(plan: Plan, folder: Path, x: Array) -> dict[str, Array]:
@@ -155,6 +160,22 @@ def test_weights_stay_as_small_as_they_are_stored(tmp_path: Path) -> None:
     generated(schedule(graph, resolve_device("host")), tmp_path, "host")
     (weights,) = tmp_path.glob("weights-*.safetensors")
     assert weights.stat().st_size <= 1.05 * (tmp_path / "codes.bin").stat().st_size
+
+
+@pytest.mark.feature("L17")
+@pytest.mark.parametrize("rows", [1, 16, 17])
+def test_bytes_are_decoded_in_registers_for_a_few_rows(tmp_path: Path, rows: int) -> None:
+    """More rows would wait for it longer than for weights that are four times as large."""
+    w = np.random.default_rng(4).integers(-128, 128, (64, 48))
+    nodes = {
+        "w[i, j] = f32(c[i, j]) * s[i // 32, j]": ({"i": 64, "j": 48}, "f32"),
+        "y[m, n] = sum(k, x[64 * m + k] * w[k, n])": ({"m": rows, "n": 48, "k": 64}, "f32"),
+    }
+    graph = graph_of(tmp_path, nodes, {"c": ("i8", w)}, 64 * rows, {"s": np.ones((2, 48))})
+    plan = schedule(graph, resolve_device("host"))
+    assert ("w" in {node.name for node in plan.prepared}) == (rows > 16)
+    x = np.random.default_rng(5).integers(-3, 4, 64 * rows).astype(np.float32)
+    np.testing.assert_array_equal(results(graph, tmp_path, x)["y"], x.reshape(rows, 64) @ w)
 
 
 @pytest.mark.feature("L20")

@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from fuzz.check import check, reduced, save, text_of
 from fuzz.draw import draw, refused
 from fuzz.reference import NoReference
+from fuzz.sketch import Model
 from fuzz.worker import Worker
 
 FAILURES = Path(__file__).parent / "failures"
 
 
-def main(count: int, seed: int, first: int = 0) -> int:
+def main(count: int, seed: int, first: int = 0, draw: Callable[[int, int], Model] = draw) -> int:
     """Returns how many models failed."""
     begin, failed, nodes = time.monotonic(), 0, 0
     operators: Counter[str] = Counter()

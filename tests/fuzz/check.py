@@ -8,8 +8,8 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto, numpy_helper
 
-from fuzz.reference import Trace, difference, evaluate
-from fuzz.sketch import Model
+from fuzz.reference import evaluate
+from fuzz.sketch import Judge, Judged, Model
 from fuzz.worker import Worker
 from tilec.verify.shrink import shrink
 from tilec.verify.submodels import Part, Whole
@@ -23,28 +23,28 @@ class Finding:
     detail: str
 
 
-def check(model: Model, worker: Worker, trace: Trace | None = None) -> Finding | None:
+def check(model: Model, worker: Worker, trace: Judged | None = None) -> Finding | None:
     """Compile, run and compare with the judge. Raises NoReference."""
-    trace = trace or evaluate(model.proto, model.feeds)
+    trace = trace or model.evaluate(model.proto, model.feeds)
     outcome = worker.run(model.proto.SerializeToString(), model.feeds)
     if outcome.failure:
         return Finding(outcome.failure, outcome.detail)
     names = [port.name for port in model.proto.graph.output]
     if list(outcome.outputs) != names:
         return Finding("wrong", f"outputs {list(outcome.outputs)} instead of {names}")
-    problems = [difference(trace, name, outcome.outputs[name]) for name in names]
+    problems = [trace.difference(name, outcome.outputs[name]) for name in names]
     problems = [problem for problem in problems if problem]
     return Finding("wrong", "\n".join(problems)) if problems else None
 
 
 def reduced(model: Model, finding: Finding, worker: Worker) -> tuple[Model, Finding]:
     """The smallest part of a model that fails in the same way; tensors that were computed become inputs."""
-    trace = evaluate(model.proto, model.feeds)
+    trace = model.evaluate(model.proto, model.feeds)
     last = (model, finding)
 
     def fails(part: Part) -> bool:
         nonlocal last
-        candidate = Model(part.proto, dict(part.feeds))
+        candidate = Model(part.proto, dict(part.feeds), model.evaluate)
         found = check(candidate, worker, trace)
         if found is None or found.kind != finding.kind:
             return False
@@ -64,11 +64,11 @@ def save(model: Model, folder: Path) -> None:
         (folder / f"input_{number}.pb").write_bytes(numpy_helper.from_array(array, name).SerializeToString())
 
 
-def read(folder: Path) -> Model:
+def read(folder: Path, evaluate: Judge = evaluate) -> Model:
     """What `save` wrote."""
     proto = ModelProto.FromString((folder / "model.onnx").read_bytes())
     tensors = [onnx.TensorProto.FromString(path.read_bytes()) for path in sorted(folder.glob("input_*.pb"))]
-    return Model(proto, {tensor.name: numpy_helper.to_array(tensor) for tensor in tensors})
+    return Model(proto, {tensor.name: numpy_helper.to_array(tensor) for tensor in tensors}, evaluate)
 
 
 def text_of(model: Model) -> str:

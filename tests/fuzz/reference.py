@@ -252,6 +252,27 @@ class Trace:
             off = np.where(np.isfinite(off), off, 0.0)
             return np.asarray(10.0 * off + off.max(initial=0.0) + 4.0 * EPSILON[first.dtype] * np.abs(wide))
 
+    def difference(self, name: str, found: Array) -> str:
+        """What is wrong with an output; nothing when it is right."""
+        expected = self[name]
+        if found.shape != expected.shape:
+            return f"{name}: shape {list(found.shape)} instead of {list(expected.shape)}"
+        if found.dtype != expected.dtype:
+            return f"{name}: type {found.dtype} instead of {expected.dtype}"
+        if is_float(expected.dtype):
+            a, b = found.astype(np.float64), expected.astype(np.float64)
+            with np.errstate(invalid="ignore"):
+                close = np.abs(a - b) <= self.slack(name)
+            right = np.where(np.isfinite(b), close, (a == b) | (np.isnan(a) & np.isnan(b)))
+        else:
+            right = found == expected
+        wrong = ~right & ~self.unstable(name)
+        if not wrong.any():
+            return ""
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        off = f"{found[at]!r} instead of {expected[at]!r}"
+        return f"{name}: {off} at {list(at)}, {int(wrong.sum())} of {wrong.size} elements"
+
 
 def _floor(node: NodeProto, operands: Mapping[str, Array], result: Array) -> float:
     """The least number in whose last places a result strays: of sums, the largest partial sums, root by root."""
@@ -270,29 +291,6 @@ def _kind_of(x: Array) -> Array:
     """0 for finite numbers, 1 for NaN, 2 and 3 for the infinities."""
     wide = x.astype(np.float64)
     return np.where(np.isnan(wide), 1, np.where(np.isposinf(wide), 2, np.where(np.isneginf(wide), 3, 0)))
-
-
-def difference(trace: Trace, name: str, found: Array) -> str:
-    """What is wrong with an output; nothing when it is right."""
-    expected = trace[name]
-    if found.shape != expected.shape:
-        return f"{name}: shape {list(found.shape)} instead of {list(expected.shape)}"
-    if found.dtype != expected.dtype:
-        return f"{name}: type {found.dtype} instead of {expected.dtype}"
-    if is_float(expected.dtype):
-        a, b = found.astype(np.float64), expected.astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            close = np.abs(a - b) <= trace.slack(name)
-        right = np.where(np.isfinite(b), close, (a == b) | (np.isnan(a) & np.isnan(b)))
-    else:
-        right = found == expected
-    wrong = ~right & ~trace.unstable(name)
-    if not wrong.any():
-        return ""
-    at = tuple(int(i) for i in np.argwhere(wrong)[0])
-    return (
-        f"{name}: {found[at]!r} instead of {expected[at]!r} at {list(at)}, {int(wrong.sum())} of {wrong.size} elements"
-    )
 
 
 def evaluate(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Trace:

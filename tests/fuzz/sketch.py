@@ -6,15 +6,15 @@ moderate size that rounding does not turn upside down.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import onnx
 from onnx import NodeProto, helper, numpy_helper
 
-from fuzz.reference import BF16, Array, NoReference, Trace, is_float
+from fuzz.reference import BF16, Array, NoReference, Trace, evaluate, is_float
 
 T = TypeVar("T")
 
@@ -49,12 +49,26 @@ class NothingFits(Exception):
     """No tensor is what an operator asks for."""
 
 
+class Judged(Protocol):
+    """Every tensor of a model on its inputs."""
+
+    def __getitem__(self, name: str) -> Array: ...
+
+    def difference(self, name: str, found: Array) -> str:
+        """What is wrong with an output; nothing when it is right."""
+
+
+Judge = Callable[[onnx.ModelProto, Mapping[str, Array]], Judged]
+"""Evaluates a model on its inputs."""
+
+
 @dataclass(frozen=True)
 class Model:
-    """A drawn model and the inputs it is tried with."""
+    """A drawn model, the inputs it is tried with, and what judges it."""
 
     proto: onnx.ModelProto
     feeds: dict[str, Array]
+    evaluate: Judge = evaluate
 
 
 @dataclass

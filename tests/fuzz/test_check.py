@@ -12,7 +12,7 @@ from onnx import helper
 
 from fuzz.check import check, read, reduced, save
 from fuzz.draw import draw
-from fuzz.reference import Array, Trace, difference, evaluate
+from fuzz.reference import Array, Trace, evaluate
 from fuzz.sketch import Model, model_of
 from fuzz.worker import Outcome, Worker
 
@@ -72,15 +72,15 @@ def test_rounding_passes_and_mistakes_do_not(dtype: type) -> None:
     trace = Trace({"x": x}, 20)
     trace.run(helper.make_node("Softmax", ["x"], ["y"], axis=1))
     y = trace["y"]
-    assert difference(trace, "y", y) == ""
-    assert difference(trace, "y", np.nextafter(y, dtype(1))) == ""
-    assert difference(trace, "y", (y * dtype(1.1)).astype(dtype))
-    assert difference(trace, "y", np.where(np.arange(50) == 7, np.nan, y).astype(dtype))
-    assert difference(trace, "y", y[:, :-1])
+    assert trace.difference("y", y) == ""
+    assert trace.difference("y", np.nextafter(y, dtype(1))) == ""
+    assert trace.difference("y", (y * dtype(1.1)).astype(dtype))
+    assert trace.difference("y", np.where(np.arange(50) == 7, np.nan, y).astype(dtype))
+    assert trace.difference("y", y[:, :-1])
 
 
 def test_whole_numbers_are_exact() -> None:
     trace = Trace({"x": np.arange(5)}, 20)
     trace.run(helper.make_node("Add", ["x", "x"], ["y"]))
-    assert difference(trace, "y", trace["y"] + 1)
-    assert difference(trace, "y", trace["y"].astype(np.int32))
+    assert trace.difference("y", trace["y"] + 1)
+    assert trace.difference("y", trace["y"].astype(np.int32))

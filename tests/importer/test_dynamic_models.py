@@ -194,6 +194,120 @@ def causal() -> Case:
     return Case(nodes, {"x": ("b", "s", 4)}, ["y"], weights, sizes, ["s: 0..10 (rows)"], {"b": 1, "s": 11})
 
 
+def recurrence() -> Case:
+    """Two LSTMs as torch writes them: states of zeros of a computed shape, directions joined by Shape and Reshape."""
+    steps, batch, width, hidden = "s0", "s1", 3, 4
+    nodes = [
+        node("Shape", "x", "batch", start=1, end=2),
+        node("Concat", "layers batch hidden", "states", axis=0),
+        node("Expand", "zero states", "zeros"),
+        node("Slice", "zeros first second first", "z0"),
+        node("LSTM", "x w0 r0 b0 - z0 z0", "h0", hidden_size=hidden),
+        node("Transpose", "h0", "t0", perm=[0, 2, 1, 3]),
+        node("Shape", "t0", "shape"),
+        node("Slice", "shape first third", "outer"),
+        node("Slice", "shape third last", "inner"),
+        node("ReduceProd", "inner first", "features", keepdims=1),
+        node("Concat", "outer features", "joined", axis=0),
+        node("Reshape", "t0 joined", "x1"),
+        node("Slice", "zeros second third first", "z1"),
+        node("GRU", "x1 w1 r1 b1 - z1", "h1", hidden_size=hidden, linear_before_reset=1),
+        node("Squeeze", "h1 second", "y"),
+    ]
+    for each in nodes:
+        each.input[:] = ["" if name == "-" else name for name in each.input]
+    weights = {
+        "layers": ints(2),
+        "hidden": ints(hidden),
+        "zero": np.float32([0]),
+        "first": ints(0),
+        "second": ints(1),
+        "third": ints(2),
+        "last": ints(4),
+        "w0": normal(1, 4 * hidden, width),
+        "r0": normal(1, 4 * hidden, hidden),
+        "b0": normal(1, 8 * hidden),
+        "w1": normal(1, 3 * hidden, hidden),
+        "r1": normal(1, 3 * hidden, hidden),
+        "b1": normal(1, 6 * hidden),
+    }
+    sizes = [{steps: n, batch: b} for n, b in ((1, 1), (5, 2), (3, 4))]
+    return Case(nodes, {"x": (steps, batch, width)}, ["y"], weights, sizes, [])
+
+
+def crossed() -> Case:
+    """A MultiheadAttention over another sequence as torch writes it: keys and values by one product, heads beside
+    batches, a mask of keys with sizes of its own."""
+    width, heads = 8, 2
+    nodes = [
+        node("Shape", "x", "queries", start=1, end=2),
+        node("Shape", "y", "batch_y", start=0, end=1),
+        node("Shape", "m", "batch_m", start=0, end=1),
+        node("Shape", "m", "keys", start=1, end=2),
+        node("Greater", "m limit", "hidden"),
+        node("Shape", "m", "of_m"),
+        node("Expand", "zero of_m", "zeros"),
+        node("Where", "hidden low zeros", "penalty"),
+        node("Transpose", "x", "xt", perm=[1, 0, 2]),
+        node("Transpose", "y", "yt", perm=[1, 0, 2]),
+        node("MatMul", "xt wq", "q0"),
+        node("MatMul", "yt wkv", "kv0"),
+        node("Concat", "keys batch_y two width", "pair", axis=0),
+        node("Reshape", "kv0 pair", "kv1", allowzero=1),
+        node("Transpose", "kv1", "kv2", perm=[2, 0, 1, 3]),
+        node("Gather", "kv2 index0", "k0", axis=0),
+        node("Gather", "kv2 index1", "v0", axis=0),
+        node("Mul", "batch_m heads", "batches"),
+        node("Concat", "queries batches channels", "split_q", axis=0),
+        node("Concat", "keys batches channels", "split_k", axis=0),
+        node("Reshape", "q0 split_q", "q1"),
+        node("Reshape", "k0 split_k", "k1"),
+        node("Reshape", "v0 split_k", "v1"),
+        node("Transpose", "q1", "q", perm=[1, 0, 2]),
+        node("Transpose", "k1", "k", perm=[1, 2, 0]),
+        node("Transpose", "v1", "v", perm=[1, 0, 2]),
+        node("Concat", "batch_m one one keys", "of_heads", axis=0),
+        node("Reshape", "penalty of_heads", "p4"),
+        node("Expand", "p4 repeats", "p5"),
+        node("Concat", "batches one keys", "of_batches", axis=0),
+        node("Reshape", "p5 of_batches", "p3"),
+        node("MatMul", "q k", "scores"),
+        node("Add", "scores p3", "masked"),
+        node("Softmax", "masked", "weights", axis=-1),
+        node("MatMul", "weights v", "o0"),
+        node("Transpose", "o0", "o1", perm=[1, 0, 2]),
+        node("Reshape", "o1 flat", "o2"),
+        node("Gemm", "o2 wo", "o3", transB=1),
+        node("Concat", "queries batch_m width", "whole", axis=0),
+        node("Reshape", "o3 whole", "o4"),
+        node("Transpose", "o4", "z", perm=[1, 0, 2]),
+        node("Concat", "batch_m heads queries keys", "by_head", axis=0),
+        node("Reshape", "weights by_head", "weights4"),
+        node("ReduceMean", "weights4 one", "mean", keepdims=0),
+    ]
+    weights = {
+        "limit": np.float32(1.5),
+        "zero": np.float32(0),
+        "low": np.float32(-1e9),
+        "wq": normal(width, width),
+        "wkv": normal(width, 2 * width),
+        "wo": normal(width, width),
+        "two": ints(2),
+        "one": ints(1),
+        "width": ints(width),
+        "heads": ints(heads),
+        "channels": ints(width // heads),
+        "repeats": ints(1, heads, 1, 1),
+        "flat": ints(-1, width),
+        "index0": np.int64(0),
+        "index1": np.int64(1),
+    }
+    inputs = {"x": ("s54", "s27", width), "y": ("s17", "s83", width), "m": ("s5", "s6")}
+    sizes = [{"s54": b, "s27": n, "s83": m} for b, n, m in ((1, 1, 1), (2, 5, 3), (3, 2, 7))]
+    equal = ["s6 = s83 (kv1)", "s5 = s54 (q1)", "s17 = s54 (k1)"]
+    return Case(nodes, inputs, ["z", "mean"], weights, sizes, equal, {"s54": 2, "s17": 3})
+
+
 CASES = {
     "attention": attention(),
     "unet": unet(),
@@ -201,6 +315,8 @@ CASES = {
     "encoder": encoder(),
     "spectrum": spectrum(),
     "causal": causal(),
+    "recurrence": recurrence(),
+    "crossed": crossed(),
 }
 
 

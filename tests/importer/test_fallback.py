@@ -43,7 +43,7 @@ def binarizer(source, target, name):
     return helper.make_node("Binarizer", [source], [target], name=name, domain="ai.onnx.ml", threshold=0.5)
 
 
-@pytest.mark.feature("B19")
+@pytest.mark.feature("B19", "A02")
 def test_clusters_and_segments_alternate(tmp_path):
     nodes = [
         binarizer("x", "a", "first"),

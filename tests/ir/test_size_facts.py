@@ -169,3 +169,12 @@ def test_a_symbol_that_is_not_solvable_stays() -> None:
     assert facts.values == {}
     assert [text_of(each.holds) for each in facts.constraints] == ["a == found"]
     assert same(facts, Var("found"), Var("a")) is True
+
+
+@pytest.mark.feature("B06")
+@pytest.mark.parametrize("condition", ["a * 32 == b * 32", "a * 4 + 4 == b * 4 + 4"])
+def test_an_equality_of_multiples_is_one_of_symbols(condition: str) -> None:
+    """Two reshapes into heads and channels: the batches are equal, not only their products with the channels."""
+    facts = facts_from(condition)
+    assert facts.values == {"b": SymbolValue(Var("a"), "node 0")}
+    assert facts.constraints == ()

@@ -1,4 +1,5 @@
 import threading
+import time
 import weakref
 from dataclasses import replace
 
@@ -137,6 +138,8 @@ def test_a_run_that_fails_leaves_its_session_as_it_was(folder, x, monkeypatch):
         patch.setattr(type(memory), "launch", failing)
         session.run({"x": -x})
     np.testing.assert_array_equal(session.run({"x": x})["y"], expected)
+    while not memory.idle:
+        time.sleep(0)
     assert session._executor.take_run() is memory
 
 

@@ -57,6 +57,7 @@ def plan() -> Plan:
     return schedule(towers(), AVX2, OPTIONS, decide=decide_for(AVX2))
 
 
+@pytest.mark.feature("A13")
 def test_times_are_those_of_tasks_in_turn_on_free_cores() -> None:
     """Two cores; every figure in microseconds."""
     costs = replace(target_model_of(AVX2).costs, join=1e-6, imbalance=0.0)

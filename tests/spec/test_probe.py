@@ -66,6 +66,13 @@ def test_the_file_is_a_device() -> None:
     assert spec.target.features == ("+avx2", "-avx512f")
 
 
+def test_a_cache_delivers_at_least_what_comes_through_it() -> None:
+    shared = {"dram": [1.4e10, 4.6e10], "l3": [2.5e10, 3e10], "l2": [2.4e10, 9.6e11]}  # most of L3 is other people's
+    spec = device(timings={**TIMINGS, "bandwidth": shared})
+    assert [spec.bandwidth(level) for level in ("dram", "l3", "l2")] == [46e9, 46e9, 960e9]
+    assert [spec.bandwidth(level, 1) for level in ("dram", "l2")] == [14e9, 25e9]
+
+
 @pytest.mark.parametrize(
     "host",
     [

@@ -94,7 +94,7 @@ def test_the_default_recipe_says_what_happens_without_one() -> None:
     assert effective_recipe("default", flags, {}).recipe == effective_recipe(None, flags, {}).recipe
 
 
-@pytest.mark.parametrize(("name", "folder"), [("device", "devices"), ("recipe", "recipes")])
+@pytest.mark.parametrize(("name", "folder"), [("device", "devices"), ("recipe", "recipes"), ("type", "types")])
 def test_the_shipped_schemas_are_current(name: str, folder: str) -> None:
     shipped = json.loads((ROOT / folder / f"{name}.schema.json").read_text())
     assert shipped == json.loads(json.dumps(schema(name))), "run `make schema`"

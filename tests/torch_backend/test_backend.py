@@ -1,6 +1,10 @@
 """The backend around the compiler: options, parameters that change, operators that stay in PyTorch, refusals."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+
+from tilec.errors import UsageError
 
 torch = pytest.importorskip("torch", reason="pip install tilec[torch]")
 
@@ -33,13 +37,13 @@ def compiled(tmp_path):
 @pytest.fixture
 def begun(monkeypatch):
     """Compilations, as they begin."""
-    seen, begin = [], compiled_graph.CompiledGraph._begin
+    seen, begin = [], compiled_graph.CompiledGraph._begun
 
     def counted(self, constants):
         seen.append(sorted(constants))
-        begin(self, constants)
+        return begin(self, constants)
 
-    monkeypatch.setattr(compiled_graph.CompiledGraph, "_begin", counted)
+    monkeypatch.setattr(compiled_graph.CompiledGraph, "_begun", counted)
     return seen
 
 
@@ -106,10 +110,43 @@ def test_memory_is_shared_and_strides_are_heeded(compiled):
     run = compiled(nn.ReLU())
     with torch.no_grad():
         x = torch.randn(6, 8).t()[::2]
-        near(run(x), torch.relu(x))
+        for _ in range(3):
+            near(run(x), torch.relu(x))
         half = torch.randn(4, 4).to(torch.bfloat16)
         assert run(half).dtype == torch.bfloat16
         near(run(half), torch.relu(half))
+
+
+def test_prepared_calls_take_other_sizes_and_threads(compiled, begun):
+    """The second call of a shape goes by addresses: what was prepared for one tensor is not used on another."""
+    module = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 3)).eval()
+    run = compiled(module, dynamic=True, fullgraph=True)
+    with torch.inference_mode():
+        inputs = [torch.randn(n, 8) for n in (4, 4, 7, 4, 7)]
+        for x in inputs * 2:
+            near(run(x), module(x))
+
+        def many(x):
+            with torch.inference_mode():
+                return [run(x) for _ in range(50)]
+
+        with ThreadPoolExecutor(4) as threads:
+            for x, results in zip(inputs, threads.map(many, inputs), strict=True):
+                for ours in results:
+                    near(ours, module(x))
+                assert len({ours.data_ptr() for ours in results}) == len(results)
+    assert len(begun) == 1
+
+
+def test_indices_are_looked_at_in_every_call(compiled):
+    module = nn.Embedding(10, 4)
+    run = compiled(module)
+    with torch.no_grad():
+        for ids in (torch.tensor([1, 9]), torch.tensor([0, 3])):
+            near(run(ids), module(ids))
+        for wrong in (10, -11, 1 << 40):
+            with pytest.raises(UsageError, match=f"index {wrong} at"):
+                run(torch.tensor([0, wrong]))
 
 
 class Small(nn.Module):
@@ -171,6 +208,7 @@ def test_pytorch_serves_while_the_compiler_works(compiled, monkeypatch):
         session = function(*args)
         calls = []
         monkeypatch.setattr(type(session), "run", lambda *given: calls.append(given) or [x.numpy()])
+        monkeypatch.setattr(type(session), "addressed", lambda *given: None)
         future.set_result(session)
         assert torch.equal(run(x), x)
     assert len(calls) == 1
@@ -185,8 +223,6 @@ def test_pytorch_serves_while_the_compiler_works(compiled, monkeypatch):
     ],
 )
 def test_options_that_there_are_not(mode, options, said):
-    from tilec.errors import UsageError
-
     with pytest.raises(UsageError) as caught:
         chosen_options(mode, options)
     assert str(caught.value).startswith(said)

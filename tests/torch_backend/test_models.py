@@ -30,7 +30,7 @@ def flat(results):
 def test_results_are_those_of_pytorch(name, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.backends.mha, "get_fastpath_enabled", lambda: False)
     made = []
-    monkeypatch.setattr(compiled_graph.CompiledGraph, "_begin", counted(made, compiled_graph.CompiledGraph._begin))
+    monkeypatch.setattr(compiled_graph.CompiledGraph, "_begun", counted(made, compiled_graph.CompiledGraph._begun))
     case = CASES[name]
     module = case.module().eval()
     reference = copy.deepcopy(module)

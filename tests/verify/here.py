@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
-from tilec.verify import locate, native, references, runners, verdict
+from tilec.verify import accuracy, locate, native, references, runners, verdict
 
 
 class Here:
@@ -34,6 +34,6 @@ class Here:
 def in_this_process() -> Iterator[None]:
     """Inside, verify starts no process."""
     with ExitStack() as stack:
-        for module in (locate, native, references, runners, verdict):
+        for module in (accuracy, locate, native, references, runners, verdict):
             stack.enter_context(mock.patch.object(module, "Remote", Here))
         yield

@@ -7,11 +7,13 @@ from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from quantised.test_few_bits import written
 
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Reduce, Var, constant_value, rebuild
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Reduce, Var, constant_value, rebuild, substitute, variables
 from tilec.ir.graph import Node
 from tilec.ir.plan import Plan
 
@@ -119,6 +121,37 @@ def _zero(value: Expr, _node: Node) -> Expr:
     return Binary("-", value, value)
 
 
+def _nibbles(part: Expr) -> Expr:
+    """Codes of 4 bits read from the other half of their byte."""
+    match part:
+        case Call("bitand", (Call("shr", (word, place)), Const(15))) if not isinstance(place, Const):
+            return replace(part, args=(Call("shr", (word, Call("bitxor", (place, Const(4))))), Const(15)))
+    return part
+
+
+def _other_zero(part: Expr) -> Expr:
+    """Codes moved by one more than their zero point."""
+    if isinstance(part, Binary) and part.op == "-" and isinstance(part.left, Call) and part.left.fn == "i32":
+        return replace(part, right=Binary("+", part.right, Const(1)))
+    return part
+
+
+def _other_scale(value: Expr, node: Node) -> Expr | None:
+    """What all elements of a group share taken from the next group, around the end."""
+    if len(node.expr.reduce) < 2:
+        return None
+    group, *inside = node.expr.reduce
+    following = Binary("%", Binary("+", Var(group), Const(1)), node.expr.domain[group])
+
+    def moved(part: Expr) -> Expr:
+        if isinstance(part, Access):
+            shared = group in variables(part) and not variables(part) & set(inside)
+            return substitute(part, {group: following}) if shared else part
+        return rebuild(part, moved)
+
+    return moved(value)
+
+
 FAULTS: dict[str, Fault] = {
     "scaled by a thousandth": lambda value, _: Binary("*", value, Const(1.001)),
     "a constant off by a thousandth": _constants(1.001),
@@ -137,18 +170,22 @@ FAULTS: dict[str, Fault] = {
     "operands swapped": _every(_swapped),
     "one lane without its function": _bare,
     "rounds down": _replaced(("round",), lambda args: Call("floor", args)),
+    "rounds halves up": _replaced(("round",), lambda args: Call("floor", (Binary("+", args[0], Const(0.5)),))),
     "rounds up": _replaced(("round",), lambda args: Call("ceil", args)),
     "rounds to bf16 on the way": lambda value, _: Call("f32", (Call("bf16", (Call("f32", (value,)),)),)),
     "maximum for minimum": _replaced(("maximum",), lambda args: Call("minimum", args)),
     "minimum for maximum": _replaced(("minimum",), lambda args: Call("maximum", args)),
     "absolute value": lambda value, _: Call("abs", (value,)),
     "never negative": lambda value, _: Call("maximum", (value, _zero(value, _))),
+    "nibbles in another order": _every(_nibbles),
+    "another zero point": _every(_other_zero),
+    "the scale of the next group": _other_scale,
     "off by one": lambda value, _: Binary("+", value, Const(1)),
 }
 
 
 def models(folder: Path) -> Iterator[tuple[str, Path]]:
-    """(name, ONNX file): two models in f32, two in f16, two in int8."""
+    """(name, ONNX file): two models in f32, two in f16, two in int8, one with weights of 4 bits in blocks."""
     for name, ttype, build in (
         ("mlp-f32", np.float32, _mlp),
         ("attention-f32", np.float32, _attention),
@@ -160,6 +197,22 @@ def models(folder: Path) -> Iterator[tuple[str, Path]]:
         path = folder / f"{name}.onnx"
         _Writer(ttype).save(build, path)
         yield name, path
+    yield "blocks-u4", _blocks(folder / "blocks-u4.onnx")
+
+
+def _blocks(path: Path) -> Path:
+    """A product with weights of 4 bits in blocks of 32, each with a scale and a zero point."""
+    draw = np.random.default_rng(6)
+    arrays = {
+        "q": draw.integers(0, 16, (128, 24)).astype(ml_dtypes.uint4),
+        "s": draw.uniform(0.01, 0.05, (4, 24)).astype(np.float32),
+        "z": draw.integers(0, 15, (4, 24)).astype(ml_dtypes.uint4),
+    }
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["w"], axis=0, block_size=32),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    return written(path, nodes, arrays, {"x": (TensorProto.FLOAT, [2, 128]), "y": (TensorProto.FLOAT, [2, 24])})
 
 
 class _Writer:

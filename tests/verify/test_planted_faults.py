@@ -51,18 +51,23 @@ def meaning(plan, folder, feeds):
 FEW = {
     "mlp-f32": ("scaled by a thousandth", "operands swapped"),
     "norm-f16": ("scaled by a thousandth", "hidden NaN"),
-    "conv-int8": ("a constant off by a thousandth", "rounds down"),
+    "conv-int8": ("a constant off by a thousandth", "rounds down", "rounds halves up"),
+    "blocks-u4": ("nibbles in another order", "another zero point", "the scale of the next group"),
 }
 
 
 @pytest.mark.parametrize("name", FEW)
 def test_planted_faults_are_found(here, tmp_path, name):
-    for fault, outcome in outcomes(tmp_path, name, FEW[name]):
+    found = dict(outcomes(tmp_path, name, FEW[name]))
+    assert list(found) == [None, *FEW[name]]
+    for fault, outcome in found.items():
         assert (outcome.failure is None) == (fault is None), (fault, outcome)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["mlp-f32", "attention-f32", "conv-f16", "norm-f16", "conv-int8", "mlp-int8"])
+@pytest.mark.parametrize(
+    "name", ["mlp-f32", "attention-f32", "conv-f16", "norm-f16", "conv-int8", "mlp-int8", "blocks-u4"]
+)
 def test_all_planted_faults_are_found(here, tmp_path, name):
     judged = {fault: outcome.failure for fault, outcome in outcomes(tmp_path, name, FAULTS)}
     assert judged.pop(None) is None

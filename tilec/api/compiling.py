@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -95,6 +97,41 @@ def _links(folder: Path, request: Request) -> dict[str, str]:
 
 _running: set["subprocess.Popen[str]"] = set()
 
+_started: list["subprocess.Popen[str]"] = []
+"""Compilers that import their modules, or wait for a request."""
+
+
+@contextmanager
+def compiler_started(device: str) -> Iterator[None]:
+    """Let a compiler import what it needs for a device while the block prepares what it is to compile: the first
+    compilation in the block takes it. One that is not needed is ended."""
+    if not sys.executable:
+        yield
+        return
+    child = _start(device)
+    _started.append(child)
+    try:
+        yield
+    finally:
+        if child in _started:
+            _started.remove(child)
+            child.kill()  # it has written nothing
+            child.communicate()
+
+
+def _start(*arguments: str) -> "subprocess.Popen[str]":
+    """A compiler that waits for a request."""
+    # The same modules as here: -P keeps those of the current folder out unless they are on the path here too.
+    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "tilec.api.worker", *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
 
 def _run(request: Request) -> None:
     """Compile in a child process. Raises the TilecError that it reports."""
@@ -103,16 +140,10 @@ def _run(request: Request) -> None:
 
         build(request)
         return
-    # The same modules as here: -P keeps those of the current folder out unless they are on the path here too.
-    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "tilec.api.worker"],
-        env={**os.environ, "PYTHONPATH": path},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    try:
+        child = _started.pop()
+    except IndexError:
+        child = _start()
     _running.add(child)
     try:
         out, err = child.communicate(json.dumps(encode(request)))

@@ -2,8 +2,10 @@
 
 import threading
 import weakref
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilec.api.any_size import NEEDS_SIZES, Attempt
 from tilec.api.cache import Cache
@@ -19,6 +21,9 @@ from tilec.api.serving import Serving
 from tilec.api.specializations import Specializations
 from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError
+
+if TYPE_CHECKING:
+    from tilec.runtime.addressed import AddressedCall, Shape
 
 ANY = ()
 """Key of the model that takes all sizes that are not bound."""
@@ -76,6 +81,19 @@ class Model:
             if frequent and self._specializes and self.fixed is not None and self._often.wants(key):
                 self._often.ask(key, self._sizes.of(key))
         return results
+
+    def addressed(self, shapes: "Sequence[Shape]") -> "AddressedCall | None":
+        """The model for inputs of these shapes as a call on addresses; None where it is not compiled, where a recorder
+        looks at calls, and where other sizes may get models of their own."""
+        from tilec.runtime import Session
+
+        if self._specializes or not isinstance(self.fixed, Session):
+            return None
+        call = self.fixed.addressed(shapes)
+        if call is None or self._observed is None:
+            return call
+        shape_of = dict(zip([port.name for port in self._header.inputs], shapes, strict=True))
+        return call.told(partial(self._observed.add, tuple(shape_of[name] for name in self._sizes.names)))
 
     def _explained(self, feeds: Feeds, error: UsageError) -> UsageError:
         """The error that says best why these feeds do not fit, where a run raised `error`."""

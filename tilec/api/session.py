@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from tilec.api.specializations import chosen_mode
 from tilec.api.values import OrtValue
 from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError
+
+if TYPE_CHECKING:
+    from tilec.runtime.addressed import AddressedCall, Shape
 
 
 class InferenceSession:
@@ -108,6 +111,11 @@ class InferenceSession:
         except KeyError:
             choose(output_names, self._names)
             raise
+
+    def addressed(self, shapes: "Sequence[Shape]") -> "AddressedCall | None":
+        """The model for inputs of these shapes as a call on addresses, once a run has compiled it; None where runs are
+        profiled, recorded, or need more than compiled code."""
+        return None if self._profile else self._model.addressed(shapes)
 
     def _computed(self, feeds: Feeds, out: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """All outputs, those in `out` in its arrays."""

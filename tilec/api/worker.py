@@ -7,11 +7,12 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from tilec import own_process
 from tilec.abi.manifest import KEY
 from tilec.api.cache import Cache
 from tilec.api.cache_eviction import limit_bytes, prune, share
@@ -123,9 +124,30 @@ class _Log:
         log.info("%s", text)
 
 
+def _prepare(device: str) -> None:
+    """Import what a compilation for a device needs; what is wrong with it, the request tells."""
+    import tilec.importer.convert
+    import tilec.pipeline
+    import tilec.scheduler.schedule  # noqa: F401
+    from tilec.codegen.backend import backend_of
+    from tilec.spec.effective import effective_recipe
+
+    with suppress(TilecError):
+        spec = effective_recipe(None, {"device": ("device", device)}, os.environ).device
+        backend = backend_of(spec)
+        if backend is not None:
+            backend.can_build(spec)
+
+
 def main() -> None:
-    """Read a request, compile, exit with 0, or with the error's exit code after telling it."""
+    """Read a request, compile, exit with 0, or with the error's exit code after telling it.
+
+    An argument is the device of a request that comes later: modules are imported meanwhile.
+    """
     signal.signal(signal.SIGTERM, _terminate)
+    own_process.begin()
+    for device in sys.argv[1:]:
+        _prepare(device)
     request = decode(Request, json.loads(sys.stdin.read()))
     if request.background and hasattr(os, "nice"):
         os.nice(10)

@@ -6,8 +6,10 @@ def main() -> None:
     import signal
     import sys
 
+    from tilec import own_process
     from tilec.threads import exit_process
 
+    own_process.begin()
     try:
         from tilec.cli.app import run
 

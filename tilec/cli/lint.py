@@ -84,7 +84,7 @@ def _findings(name: str) -> Iterator[tuple[str, "list[Finding]"]]:
         for each in inside:
             yield str(each), lint_file(each, _recounted)
         return
-    known = {kind: packaged(kind) for kind in ("devices", "recipes")}
+    known = {kind: packaged(kind) for kind in ("devices", "recipes", "types")}
     kind = next((kind for kind, names in known.items() if name in names), None)
     if kind is None or path.is_file():
         if not path.exists() and path.suffix not in (".yaml", ".yml", ".json"):

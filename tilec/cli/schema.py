@@ -1,4 +1,4 @@
-"""`tilec schema`: the JSON Schema of device and recipe files, for editors."""
+"""`tilec schema`: the JSON Schema of device, recipe and type files, for editors."""
 
 from typing import Annotated
 
@@ -8,9 +8,9 @@ from tilec.cli.console import Console
 
 
 def schema(
-    console: Console, what: Annotated[str, typer.Argument(metavar="device|recipe", help="Which file to describe.")]
+    console: Console, what: Annotated[str, typer.Argument(metavar="device|recipe|type", help="Which file to describe.")]
 ) -> None:
-    """Print the JSON Schema of device or recipe files.
+    """Print the JSON Schema of device, recipe or type files.
 
     \b
     tilec schema device > device.schema.json

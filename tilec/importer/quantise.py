@@ -58,7 +58,8 @@ def _scales(split: Array, kind: Format) -> tuple[Array, Array | None]:
         scales = _or_one(largest / np.float32(_most(kind.element)))
         return _codes(kind.scale, _power_of_two(scales) if kind.scale == "e8m0" else scales), None
     low, high = split.min(-1, initial=0), split.max(-1, initial=0)
-    least, steps = _least(kind.element), (1 << TTYPES[kind.element].bits) - 1
+    least = _least(kind.element)
+    steps = _greatest(kind.element) - least
     scales = _codes(kind.scale, _or_one((high - low) / np.float32(steps)))
     return scales, _codes(kind.zero, least - low / _or_one(_numbers(kind.scale, scales)))
 
@@ -73,18 +74,32 @@ def _power_of_two(scales: Array) -> Array:
     return np.exp2(np.ceil(np.log2(scales))).astype(np.float32)
 
 
+def _is_table(ttype: str) -> bool:
+    """Whether only the numbers of the codes say what a type holds."""
+    return TTYPES[ttype].coded and not TTYPES[ttype].encode
+
+
 def _least(ttype: str) -> float:
     """The least integer of a type."""
+    if _is_table(ttype):
+        return float(_table(ttype)[1][0])
     return -float(1 << (TTYPES[ttype].bits - 1)) if TTYPES[ttype].kind == "int" else 0.0
+
+
+def _greatest(ttype: str) -> float:
+    """The largest integer of a type."""
+    if _is_table(ttype):
+        return float(_table(ttype)[1][-1])
+    return float((1 << (TTYPES[ttype].bits - (TTYPES[ttype].kind == "int"))) - 1)
 
 
 def _most(ttype: str) -> float:
     """The largest number that both signs have; of unsigned integers the largest."""
     t = TTYPES[ttype]
-    if t.coded and t.kind == "float" and not t.encode:
+    if _is_table(ttype):
         _, table = _table(ttype)
         return float(min(table[-1], -table[0]) if table[0] < 0 < table[-1] else np.abs(table).max()) or 1.0
-    return t.maximum if t.kind == "float" else float((1 << (t.bits - (t.kind == "int"))) - 1) or 1.0
+    return t.maximum if t.kind == "float" else _greatest(ttype) or 1.0
 
 
 def _codes(ttype: str, numbers: Array) -> Array:
@@ -92,16 +107,18 @@ def _codes(ttype: str, numbers: Array) -> Array:
     t = TTYPES[ttype]
     if not t.coded and t.kind == "float":
         return numbers.astype(numpy_dtype(ttype))
-    if t.kind != "float":
-        most = float((1 << (t.bits - (t.kind == "int"))) - 1)
-        whole = np.clip(np.rint(numbers), _least(ttype), most)
+    if t.kind != "float" and not _is_table(ttype):
+        whole = np.clip(np.rint(numbers), _least(ttype), _greatest(ttype))
         return whole.astype(numpy_dtype(ttype)) if not t.coded else encode_array(ttype, whole.astype(np.int32))
     if t.encode:
         limited = numbers if ttype == "e8m0" else np.clip(numbers, -t.maximum, t.maximum)
         return encode_array(ttype, limited.astype(np.float32))
     codes, table = _table(ttype)
-    middles = (table[1:] + table[:-1]) / 2
-    return codes[np.searchsorted(middles, numbers)].astype(np.uint32)
+    middles = np.append((table[1:] + table[:-1]) / 2, np.nan)
+    place = np.searchsorted(middles, numbers)
+    odd = (numbers == middles[place]) & (codes[place] % 2 == 1)
+    chosen: Array = codes[place + odd].astype(np.uint32)
+    return chosen
 
 
 def _table(ttype: str) -> tuple[Array, Array]:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.ir.evaluate import evaluate
-from tilec.ir.expr import Access, Const, Expr, TensorExpr, Var, substitute
+from tilec.ir.expr import Access, Call, Const, Expr, TensorExpr, Var, substitute, variables
+from tilec.ir.scalars import fits, type_of
 from tilec.ir.text import parse_expr
 from tilec.ir.types import TTYPES, is_float, numpy_dtype
 
@@ -31,6 +32,19 @@ def encoded(ttype: str, number: Expr) -> Expr:
 def number_type(ttype: str) -> str:
     """The plain type in which the numbers of a coded type are computed with."""
     return "f32" if is_float(ttype) else "i32"
+
+
+def check_decoding(ttype: str) -> None:
+    """Raise ValueError that says why the `decode` text of a coded type gives no number of its kind."""
+    try:
+        number = decoded(ttype, Call("u32", (Var("code"),)))
+        found = type_of(number, {})
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    if unknown := sorted(variables(number) - {"code"}):
+        raise ValueError(f"{unknown[0]} is unknown")
+    if not fits(found, number_type(ttype)):
+        raise ValueError(f"it decodes to {found}, not to {number_type(ttype)}")
 
 
 def decode_array(ttype: str, codes: NDArray[Any]) -> NDArray[Any]:

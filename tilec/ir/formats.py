@@ -16,6 +16,7 @@ import re
 from dataclasses import dataclass
 
 from tilec.errors import did_you_mean
+from tilec.ir.codes import check_decoding
 from tilec.ir.types import TTYPES, is_float, is_ttype
 
 NAMED = {
@@ -58,6 +59,8 @@ def parse_format(text: str) -> Format:
     for name in (element, scale, zero):
         if name is not None and not is_ttype(name):
             raise ValueError(f"{name!r} in {text!r} is no type; {', '.join(TTYPES)} are")
+    if TTYPES[element].coded:
+        check_decoding(element)
     if not _is_small(element):
         raise ValueError(f"{element} in {text!r} does not hold codes of at most 8 bits")
     if scale is not None and not is_float(scale):

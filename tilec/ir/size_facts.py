@@ -259,7 +259,8 @@ def _solved(facts: SizeFacts, condition: Expr) -> tuple[str, Expr] | None:
     """A symbol and its value, an expression that is certainly no negative number, from an equality."""
     if not (isinstance(condition, Binary) and condition.op == "=="):
         return None
-    terms = polynomial(Binary("-", condition.left, condition.right))
+    difference = _reduced(Binary("-", condition.left, condition.right))
+    terms = polynomial(difference)
     allowed = set(facts.solvable)
     if not {name for term in terms for atom in term for name in variables(atom)} <= allowed:
         return None
@@ -267,15 +268,17 @@ def _solved(facts: SizeFacts, condition: Expr) -> tuple[str, Expr] | None:
         scale = terms.get((Var(symbol),), 0)
         if scale not in (1, -1):
             continue
-        value = simplify(Binary("*", Binary("-", _difference(condition), _scaled(symbol, scale)), Const(-scale)))
+        value = simplify(Binary("*", Binary("-", difference, _scaled(symbol, scale)), Const(-scale)))
         low = bounds_of(value)[0]
         if symbol not in variables(value) and low is not None and low >= 0:
             return symbol, value
     return None
 
 
-def _difference(condition: Binary) -> Expr:
-    return Binary("-", condition.left, condition.right)
+def _reduced(difference: Expr) -> Expr:
+    """A difference without the common factor of its terms: `32 * a - 32 * b` is 0 where `a - b` is."""
+    common = gcd(*polynomial(difference).values())
+    return difference if common <= 1 else simplify(Binary("//", difference, Const(common)))
 
 
 def _scaled(symbol: str, scale: int) -> Expr:

@@ -142,11 +142,16 @@ def further_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> 
     """More sizes of all symbols that decisions must be good at: the other likely ones, each symbol's n-th together;
     where none are named, sizes `FURTHER` times the pivots."""
     entries = {symbol: ranges.get(symbol, ANY_SIZE) for symbol in symbols}
-    pivot = pivot_sizes(entries, entries)
+    named = likely_sizes(entries, entries)
+    usual = {s: entry.nearest(FURTHER * entry.pivot) for s, entry in entries.items()}
+    return named or tuple(sizes for sizes in (usual,) if sizes != pivot_sizes(entries, entries))
+
+
+def likely_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> tuple[dict[str, int], ...]:
+    """The likely sizes of all symbols other than the pivots, each symbol's n-th together."""
+    entries = {symbol: ranges.get(symbol, ANY_SIZE) for symbol in symbols}
     count = max((len(entry.likely) for entry in entries.values()), default=0)
-    named = [{s: _likely(entry, n) for s, entry in entries.items()} for n in range(1, count)]
-    usual = [] if named else [{s: entry.nearest(FURTHER * entry.pivot) for s, entry in entries.items()}]
-    return tuple(sizes for sizes in (*named, *usual) if sizes != pivot)
+    return tuple({s: _likely(entry, n) for s, entry in entries.items()} for n in range(1, count))
 
 
 def largest_sizes(

@@ -1,15 +1,16 @@
 """A loaded model: checks feeds, runs segments of compiled code and calls of onnxruntime in turn, returns outputs."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from tilec.abi.manifest import CallInput, Manifest, PortSpec, TensorSpec, read_manifest
+from tilec.abi.manifest import CallInput, Manifest, OpaqueSpec, PortSpec, TensorSpec, read_manifest
 from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnavailableError, UsageError
+from tilec.runtime.addressed import AddressedCall, AddressedExecutor, Shape
 from tilec.runtime.device_array import DeviceArray
 from tilec.runtime.executor import DeviceExecutor, Executor, Run, SizedExecutor, SizedRun, SteppableRun, loader_of
 from tilec.runtime.fallback import Fallback
@@ -99,6 +100,20 @@ class Session:
         TilecError when a part that runs on onnxruntime fails.
         """
         return self._run_once(feeds, out or {}, None)
+
+    def addressed(self, shapes: "Sequence[Shape]") -> AddressedCall | None:
+        """The model for inputs of these shapes as a call on addresses; None where parts run on onnxruntime or the back
+        end takes none. Raises UsageError for shapes that do not fit."""
+        manifest = self._manifest
+        opaque = any(isinstance(port, OpaqueSpec) for port in (*manifest.inputs, *manifest.outputs))
+        if manifest.calls or opaque or not isinstance(self._executor, AddressedExecutor):
+            return None
+        ports = self._reader.bind_shapes(tuple(shapes))
+        for spec, shape in zip(ports.inputs, shapes, strict=True):
+            if spec.shape != shape:
+                raise UsageError(f"input {spec.name!r} has shape {list(shape)}, the model has {list(spec.shape or ())}")
+        run = self._executor.addressed(ports.numbers)
+        return None if run is None else AddressedCall(run, ports)
 
     def traced(
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]] | None" = None

@@ -69,6 +69,10 @@ class SizeReader:
             return self._plain
         return self._bound(tuple([_shape_of(feeds, name, spec) for name, spec in self._tensors]))
 
+    def bind_shapes(self, shapes: tuple[Shape, ...]) -> BoundPorts:
+        """The ports for inputs, all of them tensors, of these shapes. Raises UsageError for sizes that do not fit."""
+        return self._plain if self._bound is None else self._bound(shapes)
+
     def complete(self, numbers: NDArray[np.int64], part: int, results: Sequence[Any]) -> None:
         """Compute the numbers of a part once its call has returned all `results` up to now. Raises UsageError for sizes
         that do not fit."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tilec.ir.expr import Expr
 from tilec.ir.graph import Node
 from tilec.ir.plan import Refusal
 from tilec.scheduler.analysis.vector_iterator import Vector
@@ -69,7 +70,8 @@ class SearchCache:
     illegal      (group, candidates) -> why it has no such tile
     excess       kernel name -> times over the capacity of levels below a core's, and of those from it upward
     sizes        sizes of symbols -> the cache for these
-    classes      group with a tile -> its variants for classes of sizes: sizes of the class, tile, whether for all sizes
+    classes      group with a tile -> its variants for classes of sizes: sizes of the class, tile, guard, whether it is
+                 the one for all sizes
     targets      the device from the level below a core's upward -> the cache for that target
     """
 
@@ -83,7 +85,7 @@ class SearchCache:
     illegal: dict[object, Refusal] = field(default_factory=dict)
     excess: dict[str, tuple[float, float]] = field(default_factory=dict)
     sizes: dict[object, SearchCache] = field(default_factory=dict)
-    classes: dict[object, tuple[tuple[Mapping[str, int], TaskTile, bool], ...]] = field(default_factory=dict)
+    classes: dict[object, tuple[tuple[Mapping[str, int], TaskTile, Expr, bool], ...]] = field(default_factory=dict)
     targets: dict[TargetModel, SearchCache] = field(default_factory=dict)
 
     def of_target(self, target: TargetModel) -> SearchCache:

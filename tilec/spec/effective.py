@@ -13,6 +13,7 @@ from tilec.spec.located import KeyPath, Located, Spec, parse_yaml, validate
 from tilec.spec.recipe import CompileRecipe
 from tilec.spec.resolve import device_source, packaged, parse_device, recipe_source
 from tilec.spec.source import Source
+from tilec.spec.types import with_type_files
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ def _layers(
         if file.data.get("kind", "compile") != "compile":
             raise ConfigError(f"expected kind 'compile', found {file.data['kind']!r}", file.place(("kind",)))
         folder = None if recipe in packaged("recipes") else Path(source.place).parent
-    return file, [_from_environment(environ), _from_flags(flags)], folder
+    over = [with_type_files(_from_environment(environ), None), _from_flags(flags)]
+    return with_type_files(file, folder), over, folder
 
 
 def _of_file(contradictions: Iterator[Contradiction], over: list[Located]) -> Iterator[Contradiction]:

@@ -222,7 +222,8 @@ def _problem(model: type[BaseModel], located: Located, detail: ErrorDetails) -> 
             if isinstance(error := context["error"], Disagreement):
                 other = located.place((*path, error.other))
                 hint = f"`{error.other}` is given at {other}."
-                return ConfigError(f"{path[-1]}: {message}", located.place((*path, error.key)), hint)
+                of = f"{path[-1]}: " if path else ""
+                return ConfigError(of + message, located.place((*path, error.key)), hint)
         case "too_short":
             message = f"expected at least {context['min_length']}, found {found!r}"
         case "literal_error":

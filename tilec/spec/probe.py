@@ -114,6 +114,7 @@ def _kept(host: Host) -> Path:
 def device_text(host: Host, timings: Mapping[str, Any]) -> str:
     """The device file of a machine from its facts and `tilec.spec.measure`'s figures."""
     cores = f"{host.cores} cores" if host.cores > 1 else "1 core"
+    timings = {**timings, "bandwidth": _passed_through(timings["bandwidth"])}
     rate = two_digits(timings["flops"])
     blocks = [
         "# yaml-language-server: $schema=device.schema.json\n"
@@ -153,6 +154,15 @@ def device_text(host: Host, timings: Mapping[str, Any]) -> str:
         f"busy: {timings['busy']:.2f}, spread: {timings['spread']:.2f}}} # other work; {ADVICE}\n"
     )
     return "".join(blocks)
+
+
+def _passed_through(bandwidth: Mapping[str, list[float]]) -> dict[str, list[float]]:
+    """Bandwidths of levels, lowest first, where a cache delivers at least what comes through it from the level below:
+    one whose share is not this machine's alone is measured slower than memory."""
+    least, found = [0.0, 0.0], dict[str, list[float]]()
+    for level, measured in bandwidth.items():
+        found[level] = least = [max(pair) for pair in zip(least, measured, strict=True)]
+    return found
 
 
 def _unit_block(unit: DotUnit, vector_bytes: int, rate: int) -> str:

@@ -1,4 +1,4 @@
-"""From a name or a file to a device or recipe, in wheel, editable and zipped installs and from any folder."""
+"""From a name or a file to a device, recipe or type, in wheel, editable and zipped installs and from any folder."""
 
 import json
 import re
@@ -18,7 +18,7 @@ HOST = "host"
 
 
 def packaged(folder: str) -> dict[str, Traversable]:
-    """Name -> file of the devices or recipes that come with tilec; `folder` is `devices` or `recipes`."""
+    """Name -> file of the devices, recipes or types that come with tilec, in the `folder` of that name."""
     root = files("tilec").joinpath("_data", folder)
     if not root.is_dir():
         # A checkout or an editable install: the folder stands beside the package.
@@ -70,6 +70,11 @@ def device_source(name: str, *, relative_to: Path | None = None, host_file: Path
 def recipe_source(name: str) -> Source:
     """The text of a recipe: a packaged name or a file. Raises UsageError when there is none."""
     return _source(name, "recipes", None)
+
+
+def type_source(name: str, *, relative_to: Path | None = None) -> Source:
+    """The text of a type of elements: a packaged name or a file. Raises UsageError when there is none."""
+    return _source(name, "types", relative_to)
 
 
 def parse_device(source: Source) -> "DeviceSpec":

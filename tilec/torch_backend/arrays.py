@@ -18,6 +18,11 @@ def array_of(tensor: torch.Tensor) -> NDArray[Any]:
     return np.asarray(plain.numpy())
 
 
+def torch_type(dtype: np.dtype[Any]) -> torch.dtype:
+    """PyTorch's type of elements of this type."""
+    return tensor_of(np.empty(0, dtype)).dtype
+
+
 def tensor_of(array: NDArray[Any]) -> torch.Tensor:
     """A tensor over an array's memory."""
     if array.dtype == ml_dtypes.bfloat16:

@@ -18,6 +18,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch.utils._python_dispatch import _disable_current_modes
 
+from tilec.api.compiling import compiler_started
 from tilec.errors import UnavailableError, UsageError
 from tilec.torch_backend import operators
 from tilec.torch_backend.compiled_graph import CompiledGraph
@@ -53,10 +54,11 @@ def compile_graph(
         if isinstance(value, torch.Tensor) and getattr(value, "_dynamo_static_input_type", None)
     }
     compiled = functools.partial(_compile, statics=statics, options=chosen)
-    backend = aot_autograd(
-        fw_compiler=_refuse, bw_compiler=_refuse, inference_compiler=compiled, decompositions=_decompositions()
-    )
-    made: Callable[..., Any] = backend(module, example_inputs)
+    with compiler_started(chosen.device):
+        backend = aot_autograd(
+            fw_compiler=_refuse, bw_compiler=_refuse, inference_compiler=compiled, decompositions=_decompositions()
+        )
+        made: Callable[..., Any] = backend(module, example_inputs)
     return made
 
 
@@ -71,7 +73,7 @@ def _compile(
     with _disable_current_modes():  # parameters are real tensors, not those that tracing pretends
         if all(can_translate(node) for node in calls):
             with contextlib.suppress(UntranslatableError):
-                return _boxed(CompiledGraph(module, constants, options))
+                return CompiledGraph(module, constants, options)
         return _boxed(parts_compiled(module, constants, options))
 
 

@@ -66,7 +66,7 @@ class _Part(torch.nn.Module):
 
     def forward(self, *args: object) -> object:
         """The results of the part; one that is not in a tuple alone."""
-        results = self._compiled(*args)
+        results = self._compiled(list(args))
         return tuple(results) if self._several else results[0]
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,15 +36,30 @@ class Port:
     size: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Translated:
-    """The ONNX model of an FX graph. `outputs` are the results that it computes, `nothing` the positions of those that
-    are None."""
+    """The ONNX model of an FX graph. `outputs` are the results that it computes; a result that stands at several
+    positions is one output of the model. Those at other positions of the `results` are None."""
 
     model: onnx.ModelProto
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     results: int
+
+    @cached_property
+    def outputs_at(self) -> list[int | None]:
+        """For every position of the results the number of the model's output, None where there is none."""
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(port.name for port in self.outputs))}
+        names = {port.position: port.name for port in self.outputs}
+        return [numbers[names[position]] if position in names else None for position in range(self.results)]
+
+    def placed(self, outputs: Sequence[torch.Tensor]) -> list[Any]:
+        """The results that consist of these outputs of the model."""
+        results: list[Any] = [None if number is None else outputs[number] for number in self.outputs_at]
+        for port in self.outputs:
+            if port.size:
+                results[port.position] = int(results[port.position])
+        return results
 
 
 @dataclass
@@ -260,7 +276,11 @@ def _result(made: Any, value: Any) -> Any:
 
 def _outputs(t: Translation, results: Sequence[Any]) -> Sequence[Port]:
     ports: list[Port] = []
+    first: dict[fx.Node, Port] = {}
     for position, node in enumerate(results):
+        if node in first:
+            ports.append(replace(first[node], position=position))
+            continue
         value = t.known.get(node) if isinstance(node, fx.Node) else node
         if value is None:
             continue
@@ -271,4 +291,6 @@ def _outputs(t: Translation, results: Sequence[Any]) -> Sequence[Port]:
         dims = [s if isinstance(s, int) else None for s in value.shape] if isinstance(value, Tensor) else []
         t.onnx.outputs.append(helper.make_tensor_value_info(name, code, dims))
         ports.append(Port(name, position, isinstance(value, Size)))
+        if isinstance(node, fx.Node):
+            first[node] = ports[-1]
     return ports

@@ -9,6 +9,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
+from tilec import own_process
 from tilec.errors import TilecError
 
 _CAUSES = {
@@ -120,6 +121,7 @@ def _serve(connection: Connection, factory: Callable[..., Any], arguments: tuple
     """Main loop of the process: construct the object, then answer calls until the other side closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    own_process.begin()
     try:
         target = factory(*arguments)
         connection.send((True, None))

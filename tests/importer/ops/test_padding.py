@@ -7,8 +7,10 @@ import pytest
 from onnx import helper
 
 from tests.importer.reference import check, compare, normal, run, save, single
-from tilec.errors import ConfigError
+from tilec.errors import ConfigError, UsageError
 from tilec.importer import import_model
+from tilec.ir.bind import bind
+from tilec.ir.sizes import SymbolRange
 from tilec.ir.text import tensor_text
 
 
@@ -50,11 +52,18 @@ def test_nothing_to_repeat(tmp_path: Path) -> None:
         import_model(path)
 
 
-def test_reflection_of_a_symbolic_dimension(tmp_path: Path) -> None:
-    node = helper.make_node("Pad", ["x", "p"], ["y"], mode="reflect")
+@pytest.mark.feature("B07")
+@pytest.mark.parametrize(("mode", "least"), [("reflect", 4), ("edge", 1), ("wrap", 1)])
+def test_what_is_repeated_of_a_dimension_that_varies_is_there(tmp_path: Path, mode: str, least: int) -> None:
+    """Reflected once, as the reference does it: the index is affine. Sizes that are bound may be smaller."""
+    node = helper.make_node("Pad", ["x", "p"], ["y"], mode=mode)
     path = save(tmp_path / "m.onnx", [node], {"x": ("float32", ["n"])}, ["y"], {"p": np.array([2, 3], np.int64)})
     for n in (4, 9):
-        compare(path, {"x": normal(n)}, {"n": n})
+        graph = compare(path, {"x": normal(n)}, {"n": n})
+    assert graph.symbol_ranges == {"n": SymbolRange(least, origin="node Pad_0 (Pad)")}
+    assert ("%" in tensor_text(graph.nodes[0].expr)) == (mode == "wrap")
+    with pytest.raises(UsageError, match=r"n=0 is none of \d\.\."):
+        bind(graph, {"n": 0})
 
 
 def test_padding_values_axes_and_attributes(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.importer.reference import check, normal, onnxruntime, run, single
+from tests.importer.reference import check, helper, normal, onnxruntime, run, save, single
 from tilec.errors import ConfigError
 from tilec.importer import import_model
 from tilec.importer.ops.reduction import REDUCTIONS
+from tilec.ir.sizes import SymbolRange
 from tilec.ir.text import tensor_text
 
 KINDS = sorted([*REDUCTIONS, "ReduceMean", "ReduceLogSumExp"])
@@ -98,3 +99,10 @@ def test_reductions_of_nothing(tmp_path: Path, kind: str, dtype: str) -> None:
     for axis in (0, 1):
         check(tmp_path, kind, np.zeros((2, 0, 3), dtype), np.array([axis]), known=[1])
     check(tmp_path, kind, np.zeros((0, 2), dtype))
+
+
+@pytest.mark.feature("B07")
+def test_the_place_of_an_extremum_demands_an_element(tmp_path: Path) -> None:
+    node = helper.make_node("ArgMax", ["x"], ["y"], axis=0)
+    graph = import_model(save(tmp_path / "m.onnx", [node], {"x": ("float32", ["n", 3])}, ["y"])).graph
+    assert graph.symbol_ranges == {"n": SymbolRange(1, origin="node ArgMax_0 (ArgMax)")}

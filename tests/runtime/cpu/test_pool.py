@@ -1,5 +1,6 @@
 """How many threads there are, when they sleep, what forks, signals and exits do: mostly in processes of their own."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -228,3 +230,22 @@ def test_two_pools_work_side_by_side(folder):
     print(all(equal), len(equal))
     """
     assert run(folder, code) == "True 200"
+
+
+def test_code_and_memory_stay_until_the_last_helper_has_left(folder):
+    """A helper that the system lets wait may still be inside when the caller has all results and drops the session."""
+    session = load(folder, threads=2)
+    session.run({"x": np.zeros((32, 40), np.float32)})
+    (run,) = next(iter(session._executor._processes.values()))[1]
+    while not run.idle:
+        time.sleep(0)
+    state, pool = run.jobs[0].view(np.int64), next(iter(session._executor._processes.values()))[0]
+    gone = weakref.ref(run._library)
+    state[job_layout.JOB_STATE // 8] = 1  # a helper is inside
+    del session, run
+    gc.collect()
+    assert gone() is not None
+    state[job_layout.JOB_STATE // 8] = 0
+    pool._closed_block(0)
+    gc.collect()
+    assert gone() is None

@@ -144,3 +144,39 @@ def test_a_static_graph_has_one_variant() -> None:
     assert [len(group.variants) for group in plan.groups] == [1]
     assert bind_plan(plan, {}) is plan
     assert integer(plan.groups[0].variants[0].guard, {})
+
+
+REDUCTIONS = {
+    "rows": ("y[m] = sum(k, x[m, k])", "m", (65536, 108), (64, 65536)),
+    "columns": ("y[k] = sum(m, x[m, k])", "k", (16, 65536), (1 << 20, 1024)),
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("rows", marks=pytest.mark.feature("B09", "B11")),
+        pytest.param("columns", marks=pytest.mark.feature("B09", "B12")),
+    ],
+)
+def test_reductions_have_schedules_for_few_and_many_rows(kind: str) -> None:
+    """Many short rows are several to a block, few long ones one to a block in long steps; a limit in the guard, above
+    what the tile needs, tells them apart. So do columns."""
+    text, along, rows, columns = REDUCTIONS[kind]
+    graph = make_graph({"x": ("R", "C")}, [(text, {"m": "R", "k": "C"})], ["y"], {}, ["R", "C"])
+    ranges = {"R": SymbolRange(1, 1 << 20, likely=rows), "C": SymbolRange(1, 1 << 20, likely=columns)}
+    plan = schedule(replace(graph, symbol_ranges=ranges), device("a100"))
+    (group,) = plan.groups
+    tiles = []
+    for at in zip(rows, columns, strict=True):
+        variant = variant_at(group, dict(zip("RC", at, strict=True)))
+        (steps,) = variant.steps["smem"]["y"].values()
+        tiles.append((variant.tiles["smem"]["y"].get(along, 1), steps))
+    assert tiles[0] != tiles[1]
+    (guard,) = {text_of(each.guard) for each in group.variants[:-1]}
+    assert int(guard.split(">= ")[1]) > 50 * max(tile for tile, _ in tiles)
+    for at in ((40, 30), (4096, 8), (3, 3000)):
+        sizes = dict(zip("RC", at, strict=True))
+        bound = bind(graph, sizes)
+        found = run_plan(plan, dict(values_of(replace(bound, outputs=bound.inputs))), sizes)
+        np.testing.assert_allclose(found["y"], values_of(bound)["y"], rtol=1e-4, atol=1e-3)

@@ -36,7 +36,7 @@ def assert_ordered(partition: RegisterFusion) -> None:
             needed |= set(operands(node.expr))
 
 
-@pytest.mark.feature("W32", "A05")
+@pytest.mark.feature("W32", "A05", "A10")
 def test_epilogues_join_products() -> None:
     draft = align_iterators(compose(RewrittenGraph(attention())))
     partition = fuse_registers(rematerialize(draft).graph)

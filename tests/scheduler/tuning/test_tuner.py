@@ -59,7 +59,7 @@ def tuned(record: Record, clock: Clock | None = None, candidates: Sequence[int] 
     return tuner.chosen(SAME, candidates, plan_of), kept[-1], tuner.sources
 
 
-@pytest.mark.feature("W20")
+@pytest.mark.feature("W20", "A18")
 def test_the_fastest_of_the_first_candidates_is_taken() -> None:
     clock = Clock(lambda rows: rows * 1e-6)
     assert tuned(Record(), clock)[0] == 1

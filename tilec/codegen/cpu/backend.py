@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilec.abi.manifest import LOADER
 from tilec.codegen.backend import Backend, Emit, KernelPass, Observe, Obstacle
+from tilec.own_process import without_torch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +30,8 @@ def can_build(device: DeviceSpec) -> Obstacle | None:
             f"Name {lowest} as launch_level, or take the levels below {device.launch_level} out.",
         )
     try:
-        from tilec.codegen.cpu import build_model  # noqa: F401
+        with without_torch():
+            from tilec.codegen.cpu import build_model  # noqa: F401
     except ImportError as error:
         if (error.name or "").startswith("tilec"):
             raise

@@ -9,9 +9,7 @@ from tilec.importer.operator import Op
 from tilec.importer.registry import TILEC, operator
 from tilec.importer.value import Value
 from tilec.importer.weights import Stored
-from tilec.ir.codes import decoded, number_type
-from tilec.ir.expr import Call, Var, variables
-from tilec.ir.scalars import type_of
+from tilec.ir.codes import check_decoding, number_type
 from tilec.ir.types import TTYPES, is_ttype
 from tilec.ir.words import word_type
 
@@ -48,11 +46,6 @@ def _require_type(op: Op, ttype: str) -> None:
     if not is_ttype(ttype) or not TTYPES[ttype].coded:
         raise op.invalid(f"the type {ttype!r}", f"Name one, like i4, or describe it, like {EXAMPLE!r}.")
     try:
-        number = decoded(ttype, Call("u32", (Var("code"),)))
-        found = type_of(number, {})
-        if unknown := sorted(variables(number) - {"code"}):
-            raise ValueError(f"{unknown[0]} is unknown")
-    except (ValueError, TypeError) as error:
+        check_decoding(ttype)
+    except ValueError as error:
         raise op.invalid(f"the type {ttype!r}: {error}", f"Decode the u32 `code`, like {EXAMPLE!r}.") from error
-    if found != number_type(ttype):
-        raise op.invalid(f"the type {ttype!r} decodes to {found}", f"It must decode to {number_type(ttype)}.")

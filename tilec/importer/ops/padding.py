@@ -7,7 +7,7 @@ from tilec.importer.operator import Op
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, constant_value
+from tilec.ir.expr import Binary, Const, Expr, constant_value
 from tilec.ir.types import TTYPES
 
 MODES = {
@@ -50,7 +50,8 @@ def _pad(op: Op) -> Value:
 
 
 def _repeated_index(op: Op, mode: str, i: Expr, before: Expr, after: Expr, extent: Expr) -> Expr:
-    """The index repeated by element i of a padded dimension. Negative padding crops before anything is repeated."""
+    """The index repeated by element i of a padded dimension. Negative padding crops before anything is repeated. An
+    extent that varies has the elements that are repeated, one, or as many as are reflected."""
     first, last = (simplify(formula("maximum(-p, 0)", p=p)) for p in (before, after))
     low, high = (simplify(formula("maximum(p, 0)", p=p)) for p in (before, after))
     if low == Const(0) == high:
@@ -59,8 +60,12 @@ def _repeated_index(op: Op, mode: str, i: Expr, before: Expr, after: Expr, exten
     known, reach = constant_value(size), max(constant_value(low) or 0, constant_value(high) or 0)
     if known is not None and known < 1:
         raise op.invalid(f"mode {mode!r} over a dimension without elements", "There is nothing to repeat.")
-    decided = known is not None and constant_value(low) is not None and constant_value(high) is not None
-    text = REFLECT_ONCE if mode == "reflect" and decided and reach < (known or 0) else MODES[mode]
+    decided = constant_value(low) is not None and constant_value(high) is not None
+    if known is None:
+        least = 1 + reach if mode == "reflect" and decided else 1
+        op.sizes.assume(Binary(">=", size, Const(least)), f"mode {mode!r} repeats elements")
+    once = mode == "reflect" and decided and (known is None or reach < known)
+    text = REFLECT_ONCE if once else MODES[mode]
     return formula("first + k", first=first, k=formula(text, i=formula("i - b", i=i, b=low), size=size))
 
 

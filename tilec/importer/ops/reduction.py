@@ -9,7 +9,7 @@ from tilec.importer.ops.softmax import log_sum_exp
 from tilec.importer.registry import operator
 from tilec.importer.sums import wide
 from tilec.importer.value import Value
-from tilec.ir.expr import Const
+from tilec.ir.expr import Binary, Const, constant_value
 from tilec.ir.types import TTYPES
 
 REDUCTIONS: dict[str, tuple[str, str, str]] = {
@@ -87,6 +87,8 @@ def _arg(op: Op) -> Value:
     """The extremum along the axis, then the first (or last) index that has it; a NaN counts as the extremum."""
     x = op.value(0)
     axis = op.axis(op.integer("axis"), x.rank)
+    if constant_value(x.shape[axis]) is None:
+        op.sizes.assume(Binary(">=", x.shape[axis], Const(1)), "the place of an extremum")
     extremum = op.reduce("max" if op.kind == "ArgMax" else "min", (axis,), x=x, part="extremum")
     last = bool(op.integer("select_last_index"))
     keep = bool(op.integer("keepdims", 1))

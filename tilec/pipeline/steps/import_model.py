@@ -43,7 +43,7 @@ def import_graph(job: Job, source: StageInput, _target: Path, _advance: Advance)
 
 def _imported(job: Job, path: Path) -> "Imported":
     """The model with all sizes symbolic, or with the job's sizes from the start: where some nodes do not compile
-    otherwise, and where these sizes are none that the symbolic model takes (a size of 1 that is repeated)."""
+    otherwise, and where the symbolic model does not take these sizes and ranges (a size of 1 that is repeated)."""
     from tilec.importer import UnsupportedModelError, import_model
 
     fallback, types = job.recipe.fallback, formats_of(job)
@@ -57,7 +57,7 @@ def _imported(job: Job, path: Path) -> "Imported":
     sizes = sizes_to_bind(job, (*graph.symbols, *graph.symbol_values))
     if sizes and graph.calls:
         return import_model(path, sizes=sizes, fallback=fallback, types=types)
-    refusal = _refusal(graph, sizes)
+    refusal = _refusal(graph, job)
     if refusal is None:
         return imported
     try:
@@ -74,12 +74,10 @@ def formats_of(job: Job) -> "dict[str, Format | None]":
     return {pattern: None if text == KEEP else parse_format(text) for pattern, text in job.recipe.types.items()}
 
 
-def _refusal(graph: "Graph", sizes: Mapping[str, int]) -> UsageError | None:
-    """Why a symbolic graph does not take these sizes."""
-    from tilec.ir.bind import bind
-
+def _refusal(graph: "Graph", job: Job) -> UsageError | None:
+    """Why a symbolic graph does not take the job's sizes and ranges."""
     try:
-        bind(graph, sizes)
+        sized(graph, job)
     except UsageError as error:
         return error
     return None

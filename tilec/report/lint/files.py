@@ -18,12 +18,13 @@ from tilec.spec.located import Located, Spec, parse_yaml, validate
 from tilec.spec.recipe import BenchRecipe, CompileRecipe
 from tilec.spec.study import StudyRecipe
 from tilec.spec.sweep import SweepRecipe
+from tilec.spec.types import TypeSpec, with_type_files
 
 _RECIPES: dict[str, type[Spec]] = {"compile": CompileRecipe, "bench": BenchRecipe, "bounds": BoundsRecipe}
 
 
 def lint_file(path: Path, recount: Recount | None = None) -> list[Finding]:
-    """The findings of a device, recipe or artifact, errors first; `recount` counts the costs of plans.
+    """The findings of a device, recipe, type or artifact, errors first; `recount` counts the costs of plans.
 
     Raises UsageError when the file is missing or of another kind.
     """
@@ -32,7 +33,9 @@ def lint_file(path: Path, recount: Recount | None = None) -> list[Finding]:
     except FileNotFoundError as error:
         raise UsageError("no such file", str(path)) from error
     except UnicodeDecodeError as error:
-        raise UsageError("this is no text", str(path), "Devices, recipes and artifacts can be looked at.") from error
+        raise UsageError(
+            "this is no text", str(path), "Devices, recipes, types, artifacts can be looked at."
+        ) from error
     except OSError as error:
         raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
     return lint_text(text, str(path), path.parent, recount)
@@ -45,7 +48,7 @@ def lint_text(text: str, file: str, folder: Path | None, recount: Recount | None
     elif file.endswith(".json"):
         findings = _guarded(lambda: _artifact(text, file, recount), file)
     else:
-        raise UsageError("this is no .yaml or .json file", file, "Devices, recipes and artifacts can be looked at.")
+        raise UsageError("this is no .yaml or .json file", file, "Devices, recipes, types, artifacts can be looked at.")
     return sorted(findings, key=lambda each: (each.rule.severity != "error", each.place.line))
 
 
@@ -64,9 +67,12 @@ def _guarded(look: Callable[[], Iterator[Finding]], file: str) -> list[Finding]:
 def _yaml(text: str, file: str, folder: Path | None) -> Iterator[Finding]:
     located = parse_yaml(text, file)
     kind = located.data.get("kind")
-    if "levels" in located.data and kind not in (*_RECIPES, "sweep"):
+    if kind == "type":
+        validate(TypeSpec, located)
+    elif "levels" in located.data and kind not in (*_RECIPES, "sweep"):
         yield from check_device(validate(DeviceSpec, located), located, text)
     else:
+        located = with_type_files(located, folder)
         yield from check_recipe(validate(_recipe_model(located), located), located, folder)
 
 

@@ -2,7 +2,8 @@
 
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +12,17 @@ import numpy as np
 from tilec.abi import job_layout
 from tilec.abi.alignment import ALIGNMENT
 from tilec.abi.manifest import CallInput, Manifest
+from tilec.runtime.cpu import pool as pools
 from tilec.runtime.cpu.library import Library, load_library
-from tilec.runtime.cpu.pool import Pool, forks, pool_of
+from tilec.runtime.cpu.pool import Pool, pool_of
 from tilec.runtime.host_memory import HostMemory
 from tilec.runtime.memory import address, aligned_block, map_weights
 from tilec.runtime.times import Times
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_STATE, _TIMES = job_layout.JOB_STATE // 8, job_layout.JOB_TIMES // 8
 
 
 def load(folder: Path, manifest: Manifest, threads: int, pin: bool, check: bool) -> "CpuExecutor":
@@ -61,7 +65,7 @@ class CpuExecutor:
         run = CpuRun(self._manifest, self._library, pool, self._weights)
         if pool is not None:
             for job in run.jobs:
-                weakref.finalize(self, pool.give_job, job).atexit = False
+                weakref.finalize(self, pool.give_job, job, run).atexit = False
         return run
 
     def give_run(self, run: "CpuRun") -> None:
@@ -74,14 +78,51 @@ class CpuExecutor:
         assert self._library.numbers is not None
         self._library.numbers(address(numbers), part)
 
+    def addressed(self, numbers: "NDArray[np.int64] | None") -> "Callable[[Sequence[int]], None] | None":
+        """Runs of a model without calls on tensors at given addresses, inputs before outputs, at the sizes that the
+        numbers say; None where nothing is launched. A call of a function takes as long as a small model: there are
+        none but for working memory that is not there yet."""
+        if self._library is None or not self._manifest.segments[0].launches:
+            return None
+        run_job, processes = self._library.run, self._processes
+
+        def call(addresses: Sequence[int]) -> None:
+            try:
+                waiting = processes[pools.FORKS][1]
+                run = waiting.pop()
+            except (KeyError, IndexError):
+                run, waiting = self.take_run(), self._process()[1]
+            words, table, place = run.first
+            if words[_STATE]:
+                waiting.insert(0, run)
+                run = self.take_run()
+                words, table, place = run.first
+            for number, tensor in enumerate(addresses):
+                table[number] = tensor
+            if numbers is not None:
+                run.numbers[:] = numbers
+                run.resize(0)
+            words[_TIMES] = 0
+            try:
+                run_job(place)
+            finally:
+                waiting.append(run)
+
+        return call
+
     def _process(self) -> "tuple[Pool | None, list[CpuRun]]":
         """This process's workers and the runs that wait for a caller; both start anew after a fork."""
-        number = forks()
+        number = pools.FORKS
         process = self._processes.get(number)
         if process is None:
             pool = pool_of(self._threads, self._pin, self._library) if self._library else None
             process = self._processes.setdefault(number, (pool, []))
         return process
+
+
+def _words_of(block: Any) -> memoryview:
+    """A block as words that are read and written one at a time, faster than an array's."""
+    return memoryview(block).cast("B").cast("q")
 
 
 class CpuRun:
@@ -105,7 +146,17 @@ class CpuRun:
             words[job_layout.JOB_SEGMENT // 8] = number
             self._jobs.append(job)
         self._addresses = [None if job is None else address(job) for job in self._jobs]
+        self._words = [None if job is None else _words_of(job) for job in self._jobs]
         self._give_scratch(manifest.scratch_bytes)
+        self._table = _words_of(self._memory.table)
+
+    @cached_property
+    def first(self) -> tuple[memoryview, memoryview, int]:
+        """The job of the first segment, which has launches, and the table of addresses, as words; where the job is."""
+        words, place = self._words[0], self._addresses[0]
+        assert words is not None
+        assert place is not None
+        return words, self._table, place
 
     @property
     def jobs(self) -> "list[NDArray[np.uint8]]":
@@ -115,7 +166,10 @@ class CpuRun:
     @property
     def idle(self) -> bool:
         """Whether the last helper has left."""
-        return not any(job.view(np.int64)[job_layout.JOB_STATE // 8] for job in self.jobs)
+        for words in self._words:  # noqa: SIM110  # a generator would take as long as all else here
+            if words is not None and words[_STATE]:
+                return False
+        return True
 
     @property
     def numbers(self) -> "NDArray[np.int64]":
@@ -153,10 +207,10 @@ class CpuRun:
 
     def launch(self, segment: int, times: Times | None) -> None:
         """Run the job of a segment, if it has one, on the calling thread and on workers that join it."""
-        job, place = self._jobs[segment], self._addresses[segment]
-        if job is None or place is None or self._library is None:
+        words, place = self._words[segment], self._addresses[segment]
+        if words is None or place is None or self._library is None:
             return
-        job.view(np.int64)[job_layout.JOB_TIMES // 8] = 0 if times is None else address(times.of(segment))
+        words[_TIMES] = 0 if times is None else address(times.of(segment))
         self._library.run(place)
 
     def poison(self) -> None:

@@ -11,6 +11,7 @@ from tilec.abi.archive import INTERFACE, unpack
 from tilec.abi.manifest import LibraryFile
 from tilec.artifact import digest_bytes
 from tilec.errors import ArtifactError, UnavailableError
+from tilec.own_process import without_torch
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ def load_library(folder: Path, library: LibraryFile, interface: str, sized: bool
     if members.pop(INTERFACE, b"").decode(errors="replace") != interface:
         raise ArtifactError("3-kernels.json is not the one that the library was compiled for", str(folder), again)
     try:
-        import tvm_ffi_orcjit
+        with without_torch():
+            import tvm_ffi_orcjit
     except ImportError as error:
         raise UnavailableError(
             f"the object loader is not installed: {error}", hint="Install apache-tvm-ffi-orcjit."

@@ -9,7 +9,7 @@ import atexit
 import os
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Pool:
         words[job_layout.POOL_THREADS // 8] = threads
         words[job_layout.POOL_SPINS // 8] = int(job_layout.IDLE_SPIN / seconds)
         self._wait_spins = int(job_layout.WAIT_SPIN / seconds)
-        self._returned: list[NDArray[np.uint8]] = []
+        self._returned: list[tuple[NDArray[np.uint8], Any]] = []
         self._lock = threading.Lock()
         cpus = usable_cpus()
         self._workers = [
@@ -76,17 +76,21 @@ class Pool:
         return block
 
     def _closed_block(self, size: int) -> "NDArray[np.uint8] | None":
-        """A returned block of `size` bytes that its last helper has left."""
+        """A returned block of `size` bytes that its last helper has left; what such helpers read goes."""
         with self._lock:
-            for place, block in enumerate(self._returned):
-                if block.size == size and not block.view(np.int64)[job_layout.JOB_STATE // 8]:
+            for place, (block, _) in enumerate(self._returned):
+                if not _has_helpers(block):
+                    self._returned[place] = (block, None)
+            for place, (block, run) in enumerate(self._returned):
+                if block.size == size and run is None:
                     del self._returned[place]
                     return block
         return None
 
-    def give_job(self, block: "NDArray[np.uint8]") -> None:
-        """Take a job block back. Finalisers call this, in the middle of anything: it neither waits nor locks."""
-        self._returned.append(block)
+    def give_job(self, block: "NDArray[np.uint8]", run: Any) -> None:
+        """Take a job block back, and keep the code and memory of its run until a helper that is still leaving has left.
+        Finalisers call this, in the middle of anything: it neither waits nor locks."""
+        self._returned.append((block, run if _has_helpers(block) else None))
 
     def stop(self) -> None:
         """End the workers and wait for them."""
@@ -97,7 +101,9 @@ class Pool:
 
 _POOLS: dict[tuple[int, bool], Pool] = {}
 _POOLS_LOCK = threading.Lock()
-_FORKS = 0
+
+FORKS = 0
+"""How many forks lie between this process and the one that imported tilec; a pool lives in one of them."""
 
 
 def pool_of(threads: int, pin: bool, library: Library) -> Pool:
@@ -109,9 +115,9 @@ def pool_of(threads: int, pin: bool, library: Library) -> Pool:
         return pool
 
 
-def forks() -> int:
-    """How many forks lie between this process and the one that imported tilec; a pool lives in one of them."""
-    return _FORKS
+def _has_helpers(block: "NDArray[np.uint8]") -> bool:
+    """Whether a run is open or a helper still leaves it."""
+    return bool(block.view(np.int64)[job_layout.JOB_STATE // 8])
 
 
 def _zeroed(size: int) -> "NDArray[np.uint8]":
@@ -133,8 +139,8 @@ def _pause_seconds(library: Library) -> float:
 
 def _forget_pools() -> None:
     """In a forked child there are no workers: start afresh."""
-    global _FORKS, _POOLS_LOCK
-    _FORKS += 1
+    global FORKS, _POOLS_LOCK
+    FORKS += 1
     _POOLS_LOCK = threading.Lock()
     _POOLS.clear()
 

@@ -10,24 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from math import log
 
 import numpy as np
 
 from tilec.ir.algebra import bounds_of, simplify
-from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Const, Expr, variables
 from tilec.ir.graph import Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Tail, Variant
-from tilec.ir.sizes import ANY_SIZE, SymbolRange, algebra_ranges, class_sizes
+from tilec.ir.sizes import ANY_SIZE, SymbolRange, algebra_ranges, class_sizes, likely_sizes
 from tilec.lower.checks.check_plan import overflows
 from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.lowering import lower
 from tilec.scheduler.analysis.contraction import operands_of
 from tilec.scheduler.analysis.vector_iterator import is_panelled
 from tilec.scheduler.analysis.window_propagation import extent_of
+from tilec.scheduler.building.choose_classes import Choice, TimedClass, choose_classes
 from tilec.scheduler.building.group_builder import GroupBuilder, TiledGroup, levels_of, plan_group
 from tilec.scheduler.building.kernel_names import kernel_name
 from tilec.scheduler.building.subplan import subplan
@@ -36,10 +34,6 @@ from tilec.scheduler.search_cache import Part
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
 from tilec.scheduler.tiling.several_sizes import at_sizes
 from tilec.scheduler.tiling.task_tiles import TaskTile, task_tile
-
-GAIN = 0.97
-"""A further variant pays where it takes no more than this fraction of the time without it, at some size."""
-
 
 ENDLESS = 1 << 32
 """Stands for the upper end of a size that has none."""
@@ -73,16 +67,18 @@ def with_size_variants(
     known = problem.cache.classes
     if key not in known:
         classes = _classes(group, problem, members, tile, builder, sorted(symbols) if most > 1 else ())
+        chosen = ((classes[each.number], each) for each in _choices(classes, members, most))
         known[key] = tuple(
-            (each.problem.scenarios[0], each.problem.anonymous(each.tile, members), last)
-            for each, last in choose_classes(classes, members, most)
+            (each.problem.scenarios[0], each.problem.anonymous(each.tile, members), choice.guard, choice.last)
+            for each, choice in chosen
         )
     variants = []
-    for sizes, other, last in known[key]:
+    for sizes, other, guard, last in known[key]:
         at = problem.at_sizes(sizes)
         variant = _variant_of(group, at, members, at.named(other, members), builder)
         assert variant is not None, "groups that are alike read weights that are packed alike"
         variant = clipped(variant, nodes, ranges) if last else _guarded(variant, group, problem)
+        variant = replace(variant, guard=guard)
         variants.append(replace(variant, kernel=_name(group, variant, builder, problem)))
     return replace(group, variant=variants[0], others=tuple(variants[1:]))
 
@@ -104,7 +100,8 @@ def _classes(
         return SizeClass(at, tile, _guarded(variant, group, problem), whole)
 
     classes = [size_class(problem, tile, group.variant)]
-    for sizes in class_sizes(symbols, ranges):
+    likely = likely_sizes(symbols, ranges)
+    for sizes in (*([pivot] if likely else []), *likely, *class_sizes(symbols, ranges)):
         at = problem.at_sizes({**pivot, **sizes})
         if not _runs_in_steps(at, members):
             continue
@@ -181,56 +178,15 @@ def _required(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, Symb
     return required
 
 
-def choose_classes(classes: Sequence[SizeClass], members: Sequence[int], most: int) -> list[tuple[SizeClass, bool]]:
-    """Of the classes the fewest, up to `most`, by which no size that was looked at loses much against the best of
-    them; the last is for all sizes (True), unless the guard of one says so already."""
+def _choices(classes: Sequence[SizeClass], members: Sequence[int], most: int) -> tuple[Choice, ...]:
+    """The classes that get a variant, by their predicted times at the sizes that decisions are made for and at those of
+    the classes."""
     scenarios = [*classes[0].problem.scenarios, *(each.problem.scenarios[0] for each in classes[1:])]
-    seconds = [[_seconds(each, sizes, members) for sizes in scenarios] for each in classes]
-    best: list[float] = [min(column) for column in zip(*seconds, strict=True)]
-    holds = [[bool(integer(each.variant.guard, sizes)) for sizes in scenarios] for each in classes]
-    order = sorted(range(len(classes)), key=lambda n: -_strength(classes[n].variant))
-    lasts = [n for n in order if classes[n].serves_all] or order
-    narrower = classes[0].problem.target.costs.narrower_tail
-
-    def loss(chosen: Sequence[int], last: int) -> float:
-        return max(_served(chosen, last, n, seconds, holds, narrower) / best[n] for n in range(len(scenarios)))
-
-    found: tuple[float, tuple[int, ...], int] | None = None
-    for count in range(min(most, 1 + len(classes))):
-        ranked = min((loss(chosen, last), chosen, last) for chosen in combinations(order, count) for last in lasts)
-        if found is None or ranked[0] < GAIN * found[0]:
-            found = ranked
-    assert found is not None
-    _, chosen, last = found
-    whole = next((k for k, n in enumerate(chosen) if classes[n].variant.guard == Const(True)), None)
-    if whole is not None:
-        return [(classes[n], False) for n in chosen[: whole + 1]]
-    return [*((classes[n], False) for n in chosen), (classes[last], True)]
-
-
-def _served(
-    chosen: Sequence[int],
-    last: int,
-    scenario: int,
-    seconds: Sequence[Sequence[float]],
-    holds: Sequence[Sequence[bool]],
-    narrower: float,
-) -> float:
-    """Predicted time at a size by the first chosen class whose guard holds, else by the last, for all sizes."""
-    served = next((n for n in chosen if holds[n][scenario]), None)
-    return seconds[last][scenario] * narrower if served is None else seconds[served][scenario]
-
-
-def _strength(variant: Variant) -> float:
-    """How large sizes must be for a variant: the logarithm of the product of what its guard asks of extents."""
-    limits = (part.right for part in _conjuncts(variant.guard) if isinstance(part, Binary))
-    return sum((log(limit.value) for limit in limits if isinstance(limit, Const)), start=0.0)
-
-
-def _conjuncts(guard: Expr) -> list[Expr]:
-    if isinstance(guard, Binary) and guard.op == "and":
-        return [*_conjuncts(guard.left), *_conjuncts(guard.right)]
-    return [guard]
+    timed = [
+        TimedClass(each.variant.guard, [_seconds(each, sizes, members) for sizes in scenarios], each.serves_all)
+        for each in classes
+    ]
+    return choose_classes(timed, scenarios, most, classes[0].problem.target.costs.narrower_tail)
 
 
 def _runs_in_steps(at: FusionProblem, members: Sequence[int]) -> bool:
@@ -243,9 +199,12 @@ def _runs_in_steps(at: FusionProblem, members: Sequence[int]) -> bool:
 
 
 def _tile_at(at: FusionProblem, members: Sequence[int], like: TaskTile) -> TaskTile:
-    """The best tile for the sizes of a problem whose weights are packed as for another tile."""
-    registers = [_register_tile_at(at, at.parts[n], old) for n, old in zip(members, like.registers, strict=True)]
-    return task_tile(at.tiling_problem(members, at.leaving(members), registers))
+    """The best tile for the sizes of a problem whose weights are packed as for another tile, with register tiles of its
+    own or those of the other."""
+    own = tuple(_register_tile_at(at, at.parts[n], old) for n, old in zip(members, like.registers, strict=True))
+    choices = [own] if own == tuple(like.registers) else [own, like.registers]
+    tiles = [task_tile(at.tiling_problem(members, at.leaving(members), registers)) for registers in choices]
+    return min(tiles, key=lambda tile: tile.seconds)
 
 
 def _register_tile_at(at: FusionProblem, part: Part, like: RegisterTile) -> RegisterTile:

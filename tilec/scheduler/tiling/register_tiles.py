@@ -32,7 +32,8 @@ class RegisterTile:
     `vector` says how its first node is vectorised, `along` is the vector iterator's name in the final node (empty
     if there is none), `cycles` what one tile takes with its whole reduction.  Where tiles are `clipped`, last ones
     along other iterators are narrower instead of overlapping those before them.  `held` are places among the first
-    node's operands: those that a core's level holds in the type that half precision is computed in.
+    node's operands: those that a core's level holds in the type that half precision is computed in.  `panelled` tells
+    that the first node reads constants that are packed in panels of the tile's width along the vector iterator.
     """
 
     sizes: Mapping[str, int]
@@ -41,6 +42,7 @@ class RegisterTile:
     cycles: float
     clipped: bool = False
     held: tuple[int, ...] = ()
+    panelled: bool = False
 
 
 def register_tile(
@@ -62,10 +64,10 @@ def register_tile(
     vector = vector_of(anchor, graph, constants, target.costs)
     computed = (graph.tensors[name].ttype for name in (anchor.tensor, *_values(anchor, graph)))
     lanes = target.lanes(max(element_bytes(PROMOTED_TTYPE if of in target.widened else of) for of in computed))
+    panels = anchor.reduce != () and any(is_panelled(o, anchor, vector, constants) for o in operands_of(anchor))
     lined, worth = (vector.iterator, 1.0) if anchor.reduce else _lined(anchor, graph, target.costs)
     if anchor.reduce:
         lanes = lanes if vector.kind != "none" else 1
-        panels = any(is_panelled(o, anchor, vector, constants) for o in operands_of(anchor))
         shapes = shapes_of([anchor], graph)
         converted = [t for n, t in enumerate(operands(anchor)) if n not in held and n in halves(anchor, graph, target)]
         rows = {i: n for i, n in (within or {}).items() if i != vector.iterator or not panels}
@@ -85,7 +87,8 @@ def register_tile(
     names = {shared[anchor.tensor]: i for i, shared in common_iterators(part).shared.items()}
     along = names.get(vector.iterator, "") if vector.kind == "spatial" else ""
     kept = {names[i]: n for i, n in sizes.items() if i in names and _cuts(n, final.domain[names[i]], numbers)}
-    return RegisterTile(kept, vector, along, cycles, clipped, held)
+    panelled = panels and along in kept and int(numbers.size(final.domain[along])) % kept[along] == 0
+    return RegisterTile(kept, vector, along, cycles, clipped, held, panelled)
 
 
 def halves(expr: TensorExpr, graph: Graph, target: TargetModel) -> tuple[int, ...]:

@@ -59,8 +59,13 @@ class ChooseUnits(ListedStep):
             C[p, n] = sum(r, k, i32(where(0 <= p + r - 1 < P, X[p + r - 1, k], z)) * i32(W[r, k, n]))
             -> X_words1[p, k] = where(0 <= p - 1 < P, word(X[p - 1, 4*k], ...), word(z, z, z, z))
                C[p, n] = sum(r, k, dot_u8_i8(X_words1[p + r, k], W_words1[r, k, n]))
+        rewrite of windows, where others move the index with the iterator that runs over words:
+            C[p, n] = sum(r, i32(where(0 <= 2*p + r - 1 < P, X[2*p + r - 1, n], z)) * i32(W[r, n])), r < 3
+            -> X_words1[i, n] = word(where(0 <= 2*i - 1, X[2*i - 1, n], z), X[2*i, n], X[2*i + 1, n], 0)
+               C[p, n] = sum(r, dot_u8_i8(X_words1[p + r, n], W_words1[r, n])), r < 1
         checks:
             the elements of a word are neighbours along one dimension of each operand that is no constant
+            iterators that move windows leave out none of their words
             guards are the same for all elements of a word; one that is more than a border, whose border is no constant,
             or whose reader leaves out elements stays with the reader
         """

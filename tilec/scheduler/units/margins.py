@@ -48,7 +48,7 @@ def margins_of(
         return None
     lows, extents = [], []
     for dimension, (at, extent) in enumerate(zip(index, shape, strict=True)):
-        span = (Const(0), extent) if dimension == whole else _span(at, domain)
+        span = (Const(0), extent) if dimension == whole else span_of(at, domain)
         if span is None or not isinstance(span[0], Const):
             return None
         lows.append(int(span[0].value))
@@ -56,7 +56,7 @@ def margins_of(
     return Margins(tuple(lows), tuple(extents))
 
 
-def _span(index: Expr, domain: Mapping[str, Expr]) -> tuple[Expr, Expr] | None:
+def span_of(index: Expr, domain: Mapping[str, Expr]) -> tuple[Expr, Expr] | None:
     """The lowest value of an affine index, and the number of values up to the highest; None for any other index, and
     where values between are left out."""
     terms, constant = linear_form(index)

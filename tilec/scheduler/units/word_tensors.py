@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 
 from tilec.ir.algebra import linear_form, simplify
@@ -26,6 +26,7 @@ from tilec.ir.scalars import is_weak, type_of
 from tilec.ir.types import HALVES, TTYPES
 from tilec.scheduler.graph_passes.rewrite import fresh
 from tilec.scheduler.units.margins import Margins, margins_of
+from tilec.scheduler.units.windows import Windows, windows_of
 
 WORD_BITS = TTYPES[WORD_TTYPE].bits
 
@@ -99,11 +100,9 @@ def _typed(body: Expr, kind: str) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How a node reads an operand: as words of `count` elements of `ttype` that the iterator `along` runs over, at the
-    points of the domain of `expr`."""
+    """How a node reads an operand: as words of `count` elements that the iterator `along` runs over, at the points of
+    the domain of `expr`."""
 
-    operand: Operand
-    ttype: str
     along: str
     count: int
     expr: TensorExpr
@@ -111,6 +110,46 @@ class _Reading:
     def dimension(self, access: Access) -> int:
         """The dimension along which elements are joined to words."""
         return next(d for d, index in enumerate(access.index) if self.along in variables(index))
+
+    def is_apart(self, access: Access, whole: Expr) -> bool:
+        """Whether words one after the other do, of a dimension of `whole` elements: none holds elements that the
+        iterator does not reach, but behind the end of the dimension."""
+        extent = self.expr.domain[self.along]
+        fills = constant_value(simplify(Binary("%", extent, Const(self.count)))) == 0 or whole == extent
+        return fills and _in_words(access.index[self.dimension(access)], self.along, self.count) is not None
+
+    def windows(self, access: Access) -> tuple[Windows, Expr] | None:
+        """Windows of words, and the index of the one that is read."""
+        return windows_of(access.index[self.dimension(access)], self.along, self.count, self.expr.domain)
+
+
+@dataclass(frozen=True, slots=True)
+class _Elements:
+    """What words are made of: elements of an operand, of the type `ttype` in the words."""
+
+    operand: Operand
+    ttype: str
+
+    def of(self, body: Expr) -> Expr:
+        """An element as it is joined with others, all of which are moved together."""
+        return body if self.operand.offset(self.ttype) else _element(body, self.operand, self.ttype)
+
+    def joined(self, elements: list[Expr]) -> Expr:
+        """The word of some elements."""
+        moved = self.operand.offset(self.ttype)
+        return Call("bitxor", (_joined(elements), Const(TOPS[self.operand.ttype]))) if moved else _joined(elements)
+
+    def repeated(self, body: Expr) -> Expr:
+        """A word whose elements are all the same."""
+        return _joined([_element(body, self.operand, self.ttype)] * (WORD_BITS // TTYPES[self.ttype].bits))
+
+
+@dataclass(frozen=True, slots=True)
+class _Border:
+    """What surrounds a tensor whose words have margins: words, and elements of words that lie partly outside."""
+
+    margins: Margins
+    fill: Expr
 
 
 @dataclass
@@ -135,15 +174,18 @@ class WordTensors:
             case Call("where", (condition, yes, no)) if along not in variables(condition):
                 parts = [self._placed(part, along, count, expr, constant) for part in (yes, no)]
                 return None if None in parts else all(parts)
-            case Access(tensor, index):
-                moving = [d for d, i in enumerate(index) if along in variables(i)]
-                if len(moving) != 1 or _in_words(index[moving[0]], along, count) is None:
+            case Call("where", (condition, Access() as access, fill)) if not variables(fill) and not accesses(fill):
+                inside, by = self._placed(access, along, count, expr, constant), _Reading(along, count, expr)
+                if inside is None or by.windows(access) is None or self._margins(condition, access, by) is None:
                     return None
-                shape = self.graph.tensors[tensor].shape
-                whole = constant_value(simplify(Binary("%", expr.domain[along], Const(count)))) == 0
-                if not whole and shape[moving[0]] != expr.domain[along]:
+                return False
+            case Access(_, index):
+                if sum(along in variables(i) for i in index) != 1:
                     return None
-                return moving[0] == len(index) - 1
+                by = _Reading(along, count, expr)
+                if self._is_apart(body, by):
+                    return by.dimension(body) == len(index) - 1
+                return None if by.windows(body) is None else False
         return None
 
     def of(self, operand: Operand, ttype: str, along: str, expr: TensorExpr) -> Expr:
@@ -152,22 +194,25 @@ class WordTensors:
         count = WORD_BITS // TTYPES[ttype].bits
         if operand.is_constant(self.constants):
             return self._constant(operand, ttype, along, count, expr)
-        return self._words(operand.body, _Reading(operand, ttype, along, count, expr))
+        return self._words(operand.body, _Reading(along, count, expr), _Elements(operand, ttype))
 
-    def _words(self, body: Expr, by: _Reading) -> Expr:
+    def _words(self, body: Expr, by: _Reading, of: _Elements) -> Expr:
         if by.along not in variables(body):
-            return _repeated(body, by)
+            return of.repeated(body)
         match body:
             case Call("where", (condition, Access() as access, fill)) if not variables(fill) and not accesses(fill):
-                margins = self._margins(condition, access, by)
+                margins, moves = self._margins(condition, access, by), by.along in variables(condition)
                 if margins is not None:
-                    return self._read(access, by, margins, _repeated(fill, by))
-                return Call("where", (condition, self._read(access, by), _repeated(fill, by)))
+                    return self._read(access, by, of, _Border(margins, fill), guarded=moves)
+                return Call("where", (condition, self._read(access, by, of), of.repeated(fill)))
             case Call("where", (condition, yes, no)):
-                return Call("where", (condition, self._words(yes, by), self._words(no, by)))
+                return Call("where", (condition, self._words(yes, by, of), self._words(no, by, of)))
             case Access():
-                return self._read(body, by)
+                return self._read(body, by, of)
         raise AssertionError(body)
+
+    def _is_apart(self, access: Access, by: _Reading) -> bool:
+        return by.is_apart(access, self.graph.tensors[access.tensor].shape[by.dimension(access)])
 
     def _margins(self, condition: Expr, access: Access, by: _Reading) -> Margins | None:
         """Margins in place of the guard of an access: who reads the words needs no guard then, which would be looked at
@@ -176,40 +221,48 @@ class WordTensors:
         return margins_of(condition, access.index, shape, by.expr.domain, by.dimension(access))
 
     def _read(
-        self, access: Access, by: _Reading, margins: Margins | None = None, surrounding: Expr | None = None
+        self, access: Access, by: _Reading, of: _Elements, border: _Border | None = None, *, guarded: bool = False
     ) -> Expr:
+        """The word that a node reads; `guarded` says that some of its elements may lie outside of the tensor."""
         dimension = by.dimension(access)
-        at = list(access.index if margins is None else margins.index(access.index))
-        at[dimension] = _in_words(at[dimension], by.along, by.count) or at[dimension]
-        return Access(self._viewed(access.tensor, dimension, by, margins, surrounding), tuple(at))
+        at = list(access.index if border is None else border.margins.index(access.index))
+        apart = self._is_apart(access, by) and not guarded
+        found = (None, _in_words(at[dimension], by.along, by.count)) if apart else by.windows(access)
+        assert found is not None
+        windows, at[dimension] = found[0], found[1] or at[dimension]
+        key = (access.tensor, dimension, of.ttype, windows, border)
+        if key not in self._made:
+            self._made[key] = self._viewed(access.tensor, dimension, of, windows, border)
+        return Access(self._made[key], tuple(at))
 
     def _viewed(
-        self, tensor: str, dimension: int, by: _Reading, margins: Margins | None, surrounding: Expr | None
+        self, tensor: str, dimension: int, of: _Elements, windows: Windows | None, border: _Border | None
     ) -> str:
-        """The tensor of the words along a dimension of a tensor, with margins of words that are `surrounding`; behind
-        the end of the dimension words have zeros."""
-        key = (tensor, dimension, by.ttype, margins, surrounding)
-        if key not in self._made:
-            shape, operand, count = self.graph.tensors[tensor].shape, by.operand, by.count
-            axes = tuple(f"i{d}" for d in range(len(shape)))
-            words = simplify(Binary("//", Binary("+", shape[dimension], Const(count - 1)), Const(count)))
-            lows = (0,) * len(shape) if margins is None else margins.lows
-            point = [simplify(Binary("+", Var(axis), Const(low))) for axis, low in zip(axes, lows, strict=True)]
-            elements = []
-            for number in range(count):
-                place = _place(axes[dimension], count, number)
-                at = tuple(place if d == dimension else index for d, index in enumerate(point))
-                elements.append(_stored(Access(tensor, at), place, shape[dimension], operand, by.ttype, count))
-            body = _joined(elements)
-            if operand.offset(by.ttype):
-                body = Call("bitxor", (body, Const(TOPS[operand.ttype])))
-            inside = None if margins is None else margins.inside(axes, shape)
-            if inside is not None and surrounding is not None:
-                body = Call("where", (inside, body, surrounding))
-            whole = shape if margins is None else margins.extents
-            extents = tuple(words if d == dimension else n for d, n in enumerate(whole))
-            self._made[key] = self._new(tensor, TensorExpr("", axes, (), extents, body))
-        return self._made[key]
+        """The tensor of the words along a dimension of a tensor, one after the other or in windows; behind the end of
+        the dimension words have zeros where no border says otherwise."""
+        shape, count = self.graph.tensors[tensor].shape, WORD_BITS // TTYPES[of.ttype].bits
+        axes = tuple(f"i{d}" for d in range(len(shape)))
+        lows = (0,) * len(shape) if border is None else border.margins.lows
+        point = [simplify(Binary("+", Var(axis), Const(low))) for axis, low in zip(axes, lows, strict=True)]
+
+        def access(place: Expr) -> Access:
+            return Access(tensor, tuple(place if d == dimension else index for d, index in enumerate(point)))
+
+        axis, whole = axes[dimension], shape[dimension]
+        if windows is None:
+            words = simplify(Binary("//", Binary("+", whole, Const(count - 1)), Const(count)))
+            places = [_place(axis, count, number) for number in range(count)]
+            body = of.joined([_stored(access(place), place, whole, of, count) for place in places])
+        else:
+            words = windows.extent
+            body = of.joined([_in_window(access, windows, axis, number, whole, of, border) for number in range(count)])
+        inside = None if border is None else border.margins.inside(axes, shape)
+        if inside is not None and border is not None:
+            body = Call("where", (inside, body, of.repeated(border.fill)))
+        extents = shape if border is None else border.margins.extents
+        return self._new(
+            tensor, TensorExpr("", axes, (), tuple(words if d == dimension else n for d, n in enumerate(extents)), body)
+        )
 
     def _constant(self, operand: Operand, ttype: str, along: str, count: int, expr: TensorExpr) -> Expr:
         """The words of a constant at the points of an expression; behind the end of the iterator they have zeros."""
@@ -262,14 +315,34 @@ def _inside(element: Expr, place: Expr, extent: Expr, count: int, ttype: str) ->
     return Call("where", (Binary("<", place, extent), element, Call(ttype, (Const(0),))))
 
 
-def _stored(element: Expr, place: Expr, extent: Expr, operand: Operand, ttype: str, count: int) -> Expr:
+def _stored(access: Expr, place: Expr, extent: Expr, of: _Elements, count: int) -> Expr:
     """An element of a word as it is stored, widened if need be; behind the end one that is 0 after it is moved."""
-    offset = operand.offset(ttype)
+    offset = of.operand.offset(of.ttype)
     if not offset:
-        return _inside(_element(element, operand, ttype), place, extent, count, ttype)
+        return _inside(of.of(access), place, extent, count, of.ttype)
     if constant_value(simplify(Binary("%", extent, Const(count)))) == 0:
-        return element
-    return Call("where", (Binary("<", place, extent), element, Call(operand.ttype, (Const(offset),))))
+        return access
+    return Call("where", (Binary("<", place, extent), access, Call(of.operand.ttype, (Const(offset),))))
+
+
+def _in_window(
+    access: Callable[[Expr], Access],
+    windows: Windows,
+    axis: str,
+    number: int,
+    whole: Expr,
+    of: _Elements,
+    border: _Border | None,
+) -> Expr:
+    """An element of a word of a window: one of the tensor, of its border, or one that weights of 0 stand beside."""
+    zero = Call(of.operand.ttype, (Const(0),))
+    if number >= windows.used:
+        return of.of(zero)
+    condition = windows.inside(axis, number, whole)
+    element = access(windows.element(axis, number))
+    if condition is None:
+        return of.of(element)
+    return of.of(Call("where", (condition, element, zero if border is None else border.fill)))
 
 
 def _element(body: Expr, operand: Operand, ttype: str) -> Expr:
@@ -278,11 +351,6 @@ def _element(body: Expr, operand: Operand, ttype: str) -> Expr:
     if offset:
         return Call(ttype, (Binary("-", Call("i32", (body,)), Const(offset)),))
     return body if operand.ttype == ttype else Call(ttype, (body,))
-
-
-def _repeated(element: Expr, by: _Reading) -> Expr:
-    """A word whose elements are all the same."""
-    return _joined([_element(element, by.operand, by.ttype)] * by.count)
 
 
 def _joined(elements: list[Expr]) -> Expr:

@@ -35,6 +35,7 @@ from tilec.codegen.cpu.emit.vector_ops import (
     int64,
     register,
     splat,
+    sum_of_lanes,
     transposed,
 )
 from tilec.codegen.cpu.kernel_ir import Blocking, Tile
@@ -303,11 +304,17 @@ class _Printer:
         total: PrimExpr | None = None
         for width in sorted({part.lanes for part in points[0]}, reverse=True):
             vectors = [self._chains([part for part in parts if part.lanes == width], width) for parts in points]
-            part = fold_together(self._combiner, vectors, width) if self.cut.horizontal else vectors[0]
+            part = self._folded(vectors, width) if self.cut.horizontal else vectors[0]
             total = part if total is None else bind(self._combiner(lanes)(total, part))
         if self.element == "bool":
             return tirx.NE(total, constant(0, "uint8", lanes))
         return total
+
+    def _folded(self, vectors: list[PrimExpr], lanes: int) -> PrimExpr:
+        """All lanes of each vector combined."""
+        if len(vectors) == 1 and lanes > 1 and self.tile.reducer == "sum" and not is_float(self._accumulated):
+            return bind(sum_of_lanes(self._accumulated, vectors[0]))
+        return fold_together(self._combiner, vectors, lanes)
 
     def _chains(self, chains: list[Accumulator], lanes: int) -> PrimExpr:
         """The accumulators of one point and width as one."""

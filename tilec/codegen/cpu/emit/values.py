@@ -19,6 +19,7 @@ from tilec.codegen.cpu.emit.dot_functions import dot
 from tilec.codegen.cpu.emit.expression_facts import ExpressionFacts, Place
 from tilec.codegen.cpu.emit.indices import ARITHMETIC, Indices, divided, not_negative
 from tilec.codegen.cpu.emit.memory_access import Memories, element, narrow, stored, widen
+from tilec.codegen.cpu.emit.rounded_quotients import FEWEST_LANES, rounded_quotient, rounded_quotient_of
 from tilec.codegen.cpu.emit.scalar_functions import PRINTERS, convert, multiply_add
 from tilec.codegen.cpu.emit.vector_ops import PrimExpr, bind, cast, constant, int64, ramp, reinterpret, splat
 from tilec.codegen.cpu.extents import Extent
@@ -264,7 +265,7 @@ class Values:
             case Call(fn, (operand,)) if fn in TTYPES:
                 kind = self.kind(operand)
                 source = _WEAK.get(kind, kind)
-                value = self.value(operand, source, point, guards)
+                value = self._rounded(operand, fn, point, guards) or self.value(operand, source, point, guards)
                 exact = source == fn and isinstance(operand, Access)
                 return value if exact else Value(_cast(value.expr, source, fn, value.lanes), value.lanes)
             case Call(fn, (operand,)) if fn in BITCASTS:
@@ -299,6 +300,14 @@ class Values:
             case Call(fn, args):
                 return self._apply(fn, self._met(args, ttype), args, point, guards)
         raise AssertionError(expr)
+
+    def _rounded(self, operand: Expr, ttype: str, point: Point, guards: Guards) -> Value | None:
+        """A rounded quotient of vectors that becomes an integer; None for anything else."""
+        of = rounded_quotient_of(operand, ttype) if self.kind(operand) == "f32" else None
+        if of is None or self.kind(of.dividend) != "f32":
+            return None
+        x = self.value(of.dividend, "f32", point, guards)
+        return Value(rounded_quotient(of, x.lanes, x.expr), x.lanes) if x.lanes >= FEWEST_LANES else None
 
     def _met(self, args: tuple[Expr, ...], want: str) -> str:
         """The type in which arguments meet: that of the first that has one."""

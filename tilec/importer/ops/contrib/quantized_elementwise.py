@@ -55,7 +55,7 @@ def _add(op: Op) -> Value:
         real(op, op.value(3), op.value(4), op.optional(5), "b"),
     )
     total = op.map("a + b", a=a, b=b, part="sum")
-    return quantized(op, total, op.value(6), op.optional(7), op.value(0).ttype)
+    return _rounded_last(op, op.map("x / y", x=total, y=op.value(6), part="scaled"), op.optional(7))
 
 
 @operator("QLinearMul", domain=CONTRIB)
@@ -63,8 +63,16 @@ def _mul(op: Op) -> Value:
     """The product of the integers is exact; one factor has all three scales."""
     a, b = shifted(op, op.value(0), op.optional(2), "a"), shifted(op, op.value(3), op.optional(5), "b")
     product = op.map("f32(a * b)", a=a, b=b, part="product")
-    scale = op.map("a * b", a=op.value(1), b=op.value(4), part="scale")
-    return rescaled(op, product, scale, op.value(6), op.optional(7), op.value(0).ttype)
+    factor = op.map("a * b / y", a=op.value(1), b=op.value(4), y=op.value(6), part="factor")
+    return _rounded_last(op, op.map("x * f", x=product, f=factor, part="scaled"), op.optional(7))
+
+
+def _rounded_last(op: Op, real: Value, zero: Value | None) -> Value:
+    """`saturate(round(real + zero))`: onnxruntime shifts before it rounds here, so that ties go to other integers."""
+    ttype = op.value(0).ttype
+    if zero is None or is_zero(zero):
+        return op.map(f"{ttype}(round(x))", x=real)
+    return op.map(f"{ttype}(round(x + f32(z)))", x=real, z=zero)
 
 
 @operator("QLinearWhere", domain=CONTRIB)

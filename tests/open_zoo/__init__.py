@@ -1,0 +1,1 @@
+"""Models of the zoo with open sizes on several devices."""

@@ -1,0 +1,36 @@
+"""Processes of tilec's own do not import PyTorch, which tvm_ffi would."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from cli.models import mlp
+
+from tilec import own_process
+
+
+def test_the_command_line_imports_no_torch(tmp_path):
+    (tmp_path / "torch.py").write_text("raise RuntimeError('PyTorch is imported')\n")
+    model = mlp(tmp_path / "mlp.onnx")
+    command = [sys.executable, "-m", "tilec", "compile", str(model), "-o", str(tmp_path / "mlp.tilec"), "-q"]
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=True)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_imports_of_other_processes_find_it(tmp_path, monkeypatch, own):
+    (tmp_path / "torch.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(own_process, "_own", own)
+    if own:
+        with own_process.without_torch(), pytest.raises(ImportError):
+            import torch
+    else:
+        with own_process.without_torch():
+            import torch
+    import torch
+
+    assert torch.__file__ == str(tmp_path / "torch.py")
+    monkeypatch.delitem(sys.modules, "torch")

@@ -1,0 +1,14 @@
+"""Graphs are compiled in this process, which saves a start of Python and TVM for each."""
+
+from contextlib import nullcontext
+
+import pytest
+
+from tilec.api import compiling, worker
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch):
+    monkeypatch.setattr(compiling, "_run", worker.build)
+    backend = pytest.importorskip("tilec.torch_backend.backend", reason="pip install tilec[torch]")
+    monkeypatch.setattr(backend, "compiler_started", lambda device: nullcontext())

@@ -1,0 +1,1 @@
+"""The modules of the tests through several backends of `torch.compile` in turns."""

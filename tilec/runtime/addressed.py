@@ -1,0 +1,62 @@
+"""Runs on addresses: the shortest way into a compiled model, for callers that hold tensors of known shapes themselves.
+
+What a run of arrays looks up, checks and allocates each time is settled once for a set of shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from tilec.abi.manifest import TensorSpec
+from tilec.ir.types import numpy_dtype
+from tilec.runtime.executor import Executor
+from tilec.runtime.feeds import check_indices
+from tilec.runtime.sizes import BoundPorts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Shape = tuple[int, ...]
+
+RunOn = Callable[[Sequence[int]], None]
+"""Runs on tensors at addresses, inputs before outputs."""
+
+
+@runtime_checkable
+class AddressedExecutor(Executor, Protocol):
+    """An executor whose runs can be told addresses alone."""
+
+    def addressed(self, numbers: NDArray[np.int64] | None) -> RunOn | None:
+        """Runs at the sizes that the numbers say; None of a model that it does not run so."""
+
+
+class AddressedCall:
+    """A model at one set of shapes. `run` takes the addresses of its tensors, which are C-contiguous in host memory,
+    inputs before outputs: the caller keeps them alive, has let `check` see indices, and lets no output overlap another
+    tensor.
+
+    `outputs` are the shapes and types of elements of the results, `indexed` the numbers of the inputs that are indices.
+    """
+
+    def __init__(self, run: RunOn, ports: BoundPorts) -> None:
+        self.run = run
+        self._ports = ports
+        specs = [spec for spec in ports.outputs if isinstance(spec, TensorSpec)]
+        self.outputs = [(spec.bound_shape, numpy_dtype(spec.ttype)) for spec in specs]
+        self.indexed = frozenset(each.input for each in ports.ranges)
+
+    def told(self, before: Callable[[], object]) -> AddressedCall:
+        """This call, with a function that is called before each run."""
+
+        def run(addresses: Sequence[int]) -> None:
+            before()
+            self.run(addresses)
+
+        return AddressedCall(run, self._ports)
+
+    def check(self, arrays: Sequence[Any]) -> None:
+        """Raise UsageError for an input with an element that is no index where one is needed; only the arrays of the
+        inputs in `indexed` are looked at."""
+        check_indices(self._ports.ranges, self._ports.inputs, arrays)

@@ -1,0 +1,178 @@
+"""Which classes of sizes get a variant of their own, and the guards by which one is chosen at run time (B09).
+
+A tile needs extents as large as itself: that is the least its guard says. Where another tile is better at some sizes
+that fulfil it, the guard is narrowed by a limit between sizes that were looked at: many rows or few, long or short ones
+(row and column reductions as one unit or several, B11 and B12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import pairwise
+from math import isqrt, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.ir.evaluate import integer
+from tilec.ir.expr import Binary, Const, Expr, Var
+
+GAIN = 0.97
+"""A further variant pays where it takes no more than this fraction of the time without it, at some size."""
+
+LIMIT_GAIN = 0.9
+"""So do limits in guards: predictions of one tile against another, where both are legal, are less sure."""
+
+CALL = 1e-6
+"""Seconds of a call besides: what a limit gains of less than that is not seen."""
+
+NARROWED = 2
+"""Guards are narrowed of the first variants, up to this number."""
+
+
+@dataclass(frozen=True)
+class TimedClass:
+    """A class of sizes: its least guard, the predicted seconds of its tile at every size that is looked at, and whether
+    its tile may serve all sizes."""
+
+    guard: Expr
+    seconds: Sequence[float]
+    serves_all: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A class by its number, with the guard of its variant; `last` says that it is the variant for all sizes."""
+
+    number: int
+    guard: Expr
+    last: bool = False
+
+
+def choose_classes(
+    classes: Sequence[TimedClass], sizes: Sequence[Mapping[str, int]], most: int, narrower: float
+) -> tuple[Choice, ...]:
+    """Of the classes the fewest, up to `most`, by which no size that was looked at loses much against the best of
+    them; the last is for all sizes, unless the guard of one says so already. A variant for all sizes takes `narrower`
+    times its class's seconds."""
+    order = sorted(range(len(classes)), key=lambda n: -_strength(classes[n].guard))
+    plain = [Choice(n, classes[n].guard) for n in order]
+    lasts = [n for n in order if classes[n].serves_all] or order
+    table = _Losses(classes, sizes, lasts, narrower)
+    found = table.best(plain, 0)
+    for count in range(1, min(most, 1 + len(classes))):
+        found = _better(found, table.best(plain, count), GAIN)
+    _, chosen, last = _narrowed(found, plain, classes, sizes, lasts, most, narrower)
+    whole = next((k for k, each in enumerate(chosen) if each.guard == Const(True)), None)
+    if whole is not None:
+        return chosen[: whole + 1]
+    return (*chosen, Choice(last, Const(True), last=True))
+
+
+_Found = tuple[float, tuple[Choice, ...], int]
+
+
+def _better(found: _Found, other: _Found, gain: float) -> _Found:
+    return other if other[0] < gain * found[0] else found
+
+
+def _narrowed(
+    found: _Found,
+    plain: Sequence[Choice],
+    classes: Sequence[TimedClass],
+    sizes: Sequence[Mapping[str, int]],
+    lasts: Sequence[int],
+    most: int,
+    narrower: float,
+) -> _Found:
+    """The variants with guards that have limits where those pay, else the same ones."""
+    _, chosen, last = found
+    found = _Losses(classes, sizes, [last], narrower, CALL).best(chosen, len(chosen))
+    limited = [replace(each, guard=_both(each.guard, limit)) for each in plain for limit in _limits(sizes)]
+    table = _Losses(classes, sizes, lasts, narrower, CALL)
+    for count in range(1, min(most, 1 + NARROWED, len(classes))):
+        if LIMIT_GAIN * found[0] > 1:
+            found = _better(found, table.best([*limited, *plain], count), LIMIT_GAIN)
+    return found
+
+
+class _Losses:
+    """The most that any size loses by some variants and one for all sizes, against the best class there."""
+
+    def __init__(
+        self,
+        classes: Sequence[TimedClass],
+        sizes: Sequence[Mapping[str, int]],
+        lasts: Sequence[int],
+        narrower: float,
+        besides: float = 0,
+    ) -> None:
+        seconds = np.array([each.seconds for each in classes]) + besides
+        self.sizes = sizes
+        self.lasts = lasts
+        self.loss: NDArray[np.float64] = seconds / seconds.min(axis=0)
+        self.rest: NDArray[np.float64] = narrower * self.loss[list(lasts)]
+
+    def best(self, choices: Sequence[Choice], count: int) -> _Found:
+        """The `count` choices, in their order, and the last class of the least loss; of equal ones those of the first
+        classes."""
+        holds = np.array([[bool(integer(each.guard, at)) for at in self.sizes] for each in choices])
+        loss = self.loss[[each.number for each in choices]]
+        served, ranked = self.rest[None], np.zeros((1, 0), np.int64)
+        for _ in range(count):
+            served, ranked = _preceded(served, ranked, loss, holds)
+        worst = served.max(axis=-1)
+        equal = [
+            (tuple(choices[n] for n in ranked[at]), self.lasts[last]) for at, last in np.argwhere(worst == worst.min())
+        ]
+        chosen, last = min(equal, key=lambda each: (tuple(choice.number for choice in each[0]), each[1]))
+        return float(worst.min()), chosen, last
+
+
+def _preceded(
+    served: NDArray[np.float64], ranked: NDArray[np.int64], loss: NDArray[np.float64], holds: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """What every selection becomes with each choice before it, that is none of its own."""
+    pairs = [(n, k) for n in range(len(loss)) for k in range(len(ranked)) if not ranked.shape[1] or n < ranked[k, 0]]
+    if not pairs:
+        return served, ranked
+    first, rest = np.array(pairs).T
+    taken = np.where(holds[first][:, None, :], loss[first][:, None, :], served[rest])
+    return taken, np.column_stack([first, ranked[rest]])
+
+
+def _limits(sizes: Sequence[Mapping[str, int]]) -> list[Binary]:
+    """Limits of single symbols between the sizes that were looked at."""
+    limits: list[Binary] = []
+    for symbol in sizes[0]:
+        for small, large in pairwise(sorted({at[symbol] for at in sizes})):
+            middle = Const(isqrt(small * large) + 1)
+            limits += [Binary(">=", Var(symbol), middle), Binary("<", Var(symbol), middle)]
+    return limits
+
+
+def _both(guard: Expr, limit: Binary) -> Expr:
+    """A guard and a limit, without what the limit says already."""
+    parts = [part for part in _conjuncts(guard) if part != Const(True) and not _follows(part, limit)]
+    return reduce(lambda a, b: Binary("and", a, b), [*parts, limit])
+
+
+def _follows(part: Expr, limit: Binary) -> bool:
+    match part, limit:
+        case Binary(">=", left, Const(int() as least)), Binary(">=", same, Const(int() as more)):
+            return left == same and least <= more
+    return False
+
+
+def _strength(guard: Expr) -> float:
+    """How large sizes must be for a variant: the logarithm of the product of what its guard asks of extents."""
+    limits = (part.right for part in _conjuncts(guard) if isinstance(part, Binary))
+    return sum((log(limit.value) for limit in limits if isinstance(limit, Const)), start=0.0)
+
+
+def _conjuncts(guard: Expr) -> list[Expr]:
+    if isinstance(guard, Binary) and guard.op == "and":
+        return [*_conjuncts(guard.left), *_conjuncts(guard.right)]
+    return [guard]
