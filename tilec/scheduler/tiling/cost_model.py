@@ -386,8 +386,8 @@ def _part_cycles(
 
 def _crossing(problem: TilingProblem, tile: RegisterTile, box: Box) -> Floats:
     """Relative time of register tiles that read packed constants: tasks that are neither whole panels nor parts of one
-    begin inside of panels, whose ends no vector is loaded across (measured: 92 us against 34, 472 against 79); lanes that
-    may be idle load each by itself."""
+    begin inside of panels, whose ends no vector is loaded across (measured: 92 us against 34, 472 against 79). Lanes
+    that may be idle load each by itself."""
     width = tile.sizes.get(tile.along)
     target = problem.target
     if not tile.panelled or width is None or not target.vectors or target.costs.masked:
