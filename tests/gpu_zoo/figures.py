@@ -1,0 +1,32 @@
+"""The line of a model on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.gpu_zoo.compiled import Result
+
+COLUMNS = (
+    *("model", "device", "groups", "kernels", "predicted us", "most registers", "spilling", "their time"),
+    *("below 128 threads", "verdict", "seconds"),
+)
+
+
+def row(model: str, device: str, result: Result, seconds: float) -> str:
+    """One line of the table."""
+    registers = [kernel["registers"] for kernel in result.kernels if kernel.get("registers") is not None]
+    spilling = ", ".join(f"{kernel['symbol']} {kernel['spilled_bytes']} B" for kernel in result.spilling)
+    small = [kernel["symbol"] for kernel in result.kernels if kernel["block"] < 128]
+    cells = (
+        *(model, device, result.groups, len(result.kernels), f"{sum(result.picoseconds.values()) / 1e6:.1f}"),
+        *(max(registers, default="-"), spilling or "none" if registers else "-"),
+        share(result, (kernel["symbol"] for kernel in result.spilling)),
+        *(share(result, small), result.error or result.verdict or "-", f"{seconds:.0f}"),
+    )
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def share(result: Result, symbols: Iterable[str]) -> str:
+    """The part of the predicted time that some kernels take."""
+    whole = sum(result.picoseconds.values())
+    return f"{100 * sum(result.picoseconds[each] for each in symbols) / whole:.0f} %" if whole else "-"
