@@ -50,7 +50,8 @@ import ctypes, signal, sys
 from tilec.threads import exit_process, map_side_by_side
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 def work(_):
-    print("begun", flush=True)
+    sys.stdout.write("begun\\n")  # at once: two threads write
+    sys.stdout.flush()
     ctypes.CDLL(None).sleep(600)
 try:
     map_side_by_side(work, [1, 2], 2)
