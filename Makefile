@@ -12,7 +12,7 @@ APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-torch torch-timing mutants replay fuzz fuzz-quantised outside quantised faults traces
-.PHONY: open-zoo conformance lint format features schema
+.PHONY: open-zoo gpu-zoo conformance lint format features schema
 .PHONY: docs docs-tables clean
 .DELETE_ON_ERROR:
 
@@ -71,6 +71,9 @@ faults: $(READY) ## kill, interrupt and starve compilations, e.g. ARGS="kills --
 
 traces: $(READY) ## sizes never compiled for, beside onnxruntime and OpenVINO, e.g. ARGS="bert-base --static 4"
 	@$(BIN)/python -m tests.traces $(ARGS)
+
+gpu-zoo: $(READY) ## compile the zoo for four GPUs: registers, spills, and with ARGS=verify the emulator's verdict
+	@PYTHONPATH=.:tests $(BIN)/python -m tests.gpu_zoo $(ARGS)
 
 open-zoo: $(READY) ## compile the zoo with open sizes for host, a100 and ipu-mk2, e.g. ARGS="bert-base a100"
 	@$(BIN)/python -m tests.open_zoo $(ARGS)

@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, helper, numpy_helper
 
+from fuzz.choices import Choices
 from fuzz.reference import BF16, Array, NoReference, Trace, evaluate, is_float
 
 T = TypeVar("T")
@@ -72,10 +73,9 @@ class Model:
 
 
 @dataclass
-class Sketch:
-    """The model so far; every choice comes from `rng`."""
+class Sketch(Choices):
+    """The model so far."""
 
-    rng: np.random.Generator
     opset: int
     special: bool
     """Whether inputs hold NaN and infinities; such models keep to operators on whose NaN everybody agrees."""
@@ -96,16 +96,6 @@ class Sketch:
         self.trace = Trace({}, self.opset)
 
     # choices
-
-    def chance(self, probability: float) -> bool:
-        return bool(self.rng.random() < probability)
-
-    def integer(self, low: int, high: int) -> int:
-        """A number from low to high, both included."""
-        return int(self.rng.integers(low, high + 1))
-
-    def choice(self, options: Sequence[T]) -> T:
-        return options[int(self.rng.integers(len(options)))]
 
     def permutation(self, count: int) -> list[int]:
         return [int(i) for i in self.rng.permutation(count)]

@@ -1,4 +1,4 @@
-"""`python -m tests.gpu_zoo [verify] [WORD...]`: the zoo's models as kernels of GPUs, those whose names hold every word.
+"""`make gpu-zoo ARGS="[verify] [WORD...]"`: the zoo's models as kernels of GPUs, those whose names hold every word.
 
 Prints a table in Markdown, one line a model and device: groups, kernels, the predicted time, the registers of the
 kernel with the most, kernels that spill with their bytes and the share of the predicted time that they take, that of

@@ -9,80 +9,16 @@ rounded before, as ONNX says, or once with the sum.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
-from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 from fuzz.reference import NoReference
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-Array = np.ndarray[Any, Any]
-
-BITS = {f"{sign}{bits}": bits for bits in (2, 4, 8, 16, 32, 64) for sign in "iu"}
-"""Types of integers."""
-
-_NUMPY = {
-    **{f"i{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)},
-    **{f"i{bits}": np.dtype(getattr(ml_dtypes, f"int{bits}")) for bits in (2, 4)},
-    **{f"u{bits}": np.dtype(getattr(ml_dtypes, f"uint{bits}")) for bits in (2, 4)},
-    "f32": np.dtype(np.float32),
-}
-
-ULP = 2.0**-24
-"""Half a unit in the last place of 1."""
-
-
-def dtype_of(kind: str) -> np.dtype[Any]:
-    return _NUMPY[kind]
-
-
-def limits(kind: str) -> tuple[int, int]:
-    """The least and the largest integer of a type."""
-    bits = BITS[kind]
-    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if kind[0] == "i" else (0, (1 << bits) - 1)
-
-
-@dataclass(frozen=True)
-class Known:
-    """A tensor: its type, its numbers (int64 or float32) and how far a right result may be from each."""
-
-    kind: str
-    numbers: Array
-    error: Array
-    rounding: Array | float = 0.0
-    """How far each is from the product that it was rounded from."""
-
-    @staticmethod
-    def of(kind: str, numbers: Array, error: Array | float = 0.0) -> Known:
-        wide = np.asarray(numbers, np.float32 if kind == "f32" else np.int64)
-        return Known(kind, wide, np.broadcast_to(np.asarray(error, np.float64), wide.shape))
-
-    @staticmethod
-    def product(a: Array, b: Array, error: Array | float = 0.0) -> Known:
-        """A product of floats, rounded."""
-        made = a * b
-        off = np.abs(made.astype(np.float64) - a.astype(np.float64) * b.astype(np.float64))
-        error = np.where(error > np.zeros(made.shape), error + 2 * ULP * np.abs(made), 0.0)
-        return replace(Known.of("f32", made, error), rounding=off)
-
-    @staticmethod
-    def read(array: Array) -> Known:
-        """A tensor as a model or a session has it."""
-        kind = next(kind for kind, dtype in _NUMPY.items() if dtype == array.dtype)
-        return Known.of(kind, array.astype(np.float32 if kind == "f32" else np.int64))
-
-    @property
-    def array(self) -> Array:
-        """The numbers in the tensor's own type."""
-        return self.numbers.astype(dtype_of(self.kind))
-
-    @property
-    def exact(self) -> bool:
-        return not self.error.any()
+from quantised.known import ULP, Array, Known, dtype_of, kind_of, limits
+from quantised.window import Attributes, Window
 
 
 @dataclass
@@ -132,7 +68,6 @@ def evaluate(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Judgement:
 
 
 Given = Sequence[Known | None]
-Attributes = Mapping[str, Any]
 Rule = Callable[[Given, Attributes], "Known | tuple[Known, ...]"]
 
 _RULES: dict[tuple[str, str], Rule] = {}
@@ -195,8 +130,7 @@ def _quantize(given: Given, a: Attributes) -> Known:
 
 
 def _kind(code: int) -> str:
-    dtype = helper.tensor_dtype_to_np_dtype(code)
-    return next(kind for kind, each in _NUMPY.items() if each == dtype)
+    return kind_of(helper.tensor_dtype_to_np_dtype(code))
 
 
 @_rule("DequantizeLinear")
@@ -331,41 +265,6 @@ def _qlinear_matmul(given: Given, _: Attributes) -> Known:
     total = _integer_sum(a, b, left, b.numbers - _columns(_operand(given, 5)), np.matmul)
     factor = _rows(_operand(given, 1), rank) * _columns(_operand(given, 4)) / _rows(_operand(given, 6), rank)
     return _requantized(total, factor, _rows(zero, rank), zero.kind)
-
-
-@dataclass(frozen=True)
-class Window:
-    """How a convolution or pooling walks over its input."""
-
-    kernel: Sequence[int]
-    strides: Sequence[int]
-    dilations: Sequence[int]
-    low: Sequence[int]
-    high: Sequence[int]
-
-    @staticmethod
-    def of(a: Attributes, shape: Sequence[int], kernel: Sequence[int]) -> Window:
-        rank = len(kernel)
-        strides, dilations = a.get("strides", [1] * rank), a.get("dilations", [1] * rank)
-        pads = a.get("pads", [0] * (2 * rank))
-        low, high = list(pads[:rank]), list(pads[rank:])
-        auto = a.get("auto_pad", b"NOTSET")
-        if auto in (b"SAME_UPPER", b"SAME_LOWER"):
-            for d in range(rank):
-                span = (kernel[d] - 1) * dilations[d] + 1
-                more = max(0, (-(-shape[d] // strides[d]) - 1) * strides[d] + span - shape[d])
-                low[d], high[d] = (more // 2, more - more // 2)[:: 1 if auto == b"SAME_UPPER" else -1]
-        return Window(kernel, strides, dilations, low, high)
-
-    def views(self, x: Array, fill: float = 0) -> Array:
-        """`[n, c, *out, *kernel]` of `[n, c, *in]`."""
-        pads = [(0, 0), (0, 0), *zip(self.low, self.high, strict=True)]
-        padded = np.pad(x, pads, constant_values=fill)
-        spans = [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True)]
-        axes = tuple(range(2, x.ndim))
-        views = np.lib.stride_tricks.sliding_window_view(padded, spans, axis=axes)
-        steps = [slice(None, None, s) for s in self.strides]
-        return views[(slice(None), slice(None), *steps, *(slice(None, None, d) for d in self.dilations))]
 
 
 def _convolution(a: Attributes, x: Array, w: Array) -> Callable[[Array, Array], Array]:

@@ -42,5 +42,11 @@ def test_literals_whose_quotients_would_round_otherwise_are_divided_by() -> None
     assert rounded_quotient_of(Call("round", (quotient,)), "u8") is not None
     assert rounded_quotient_of(Call("round", (quotient,)), "i32") is None
     assert rounded_quotient_of(quotient, "u8") is None
+    for offset, tried in (
+        (255.0, True),
+        (-128.0, True),
+        (1000.0, False),
+    ):  # of which halves far out become small integers
+        assert (rounded_quotient_of(Binary("+", Call("round", (quotient,)), Const(offset)), "u8") is not None) == tried
     for divisor in (0.0, float("inf"), float("nan"), 1e-30, 1e38):
         assert not rounds_alike(divisor, 8)

@@ -50,7 +50,9 @@ def rounded_quotient_of(operand: Expr, ttype: str) -> RoundedQuotient | None:
     if kind.kind not in ("int", "uint") or kind.bits > MOST_BITS:
         return None
     match operand:
-        case Binary("+", Call("round", (Binary("/", x, Const(float() as b)),)), Const(float() as offset)):
+        case Binary("+", Call("round", (Binary("/", x, Const(float() as b)),)), Const(float() as offset)) if (
+            abs(offset) <= 1 << kind.bits
+        ):
             found = RoundedQuotient(x, b, offset)
         case Call("round", (Binary("/", x, Const(float() as b)),)):
             found = RoundedQuotient(x, b, None)
