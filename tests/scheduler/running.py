@@ -18,7 +18,7 @@ from tilec.lower.lowering import lower
 from tilec.machine import execute
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
-from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.target_model import TargetModel, target_model_of
 from tilec.scheduler.tiling.tiling_problem import Objective
 from tilec.spec.device import DeviceSpec, Vector
 from tilec.spec.resolve import device_source, parse_device
@@ -46,6 +46,16 @@ def tiny(managed: str = "implicit", threads: int = 1) -> DeviceSpec:
     )
     vector = None if threads > 1 else Vector.model_construct(bytes=16, registers=12)
     return cpu.model_copy(update={"levels": levels, "vector": vector})
+
+
+@cache
+def threaded(name: str) -> DeviceSpec:
+    """A packaged GPU whose units are threads instead of warps."""
+    gpu = device(name)
+    lanes = target_model_of(gpu).lanes(4)
+    *others, top = gpu.levels
+    thread = {"capacity": top.capacity // lanes, "units": top.units * lanes, "scope": "thread"}
+    return gpu.model_copy(update={"levels": (*others, top.model_copy(update=thread)), "vector": None})
 
 
 def problem_of(graph: Graph, target: TargetModel, objective: Objective = "time") -> FusionProblem:

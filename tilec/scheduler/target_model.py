@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, prod
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.ir.lane_counts import covering_lanes
 from tilec.ir.plan import PlanLevel, Pool, tile_levels
 from tilec.ir.types import HALVES
+from tilec.ir.vector_pieces import vector_count
 from tilec.spec.device import DeviceSpec, Level
 from tilec.spec.machine_costs import CpuCosts, GpuCosts, MachineCosts, ScratchpadCosts
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +126,27 @@ class TargetModel:
         """Elements of a vector."""
         return max(1, self.lanes_bytes // max(1, element_bytes))
 
+    def vector_count(self, width: int, lanes: int) -> int:
+        """Vectors that cover a width."""
+        return -(-width // lanes) if self.costs.masked else vector_count(width, lanes)
+
+    def vectors_together(self, widths: Sequence[Ints], vectors: Ints, lanes: int) -> Ints:
+        """Vectors that cover a box of some widths, the fastest first, which `vectors` cover along the first.
+
+        Where lanes may be idle they lie along the first that is wide enough for all of them, else along all together.
+        """
+        if not self.costs.masked:
+            return prod(widths[1:], start=vectors)
+        alone: Ints = np.asarray(1, np.int64)
+        together, left, full = alone, np.asarray(lanes, np.int64), np.asarray(False)
+        for width in widths:
+            takes_all = ~full & (width >= lanes)
+            alone = alone * np.where(takes_all, -(-width // lanes), width)
+            full = full | takes_all
+            count = np.minimum(left, covering_lanes(width))
+            together, left = together * -(-width // count), left // count
+        return np.where(full, alone, together)
+
 
 def target_model_of(device: DeviceSpec) -> TargetModel:
     """Choose levels by mechanism and take rates from the device file."""
@@ -134,7 +162,7 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
     memories = tuple(_memory(device, index) for index in range(len(device.levels)))
     clock = peak / device.cores / max(1, lanes_bytes // 4) / 4
     own = device.bandwidth(device.core_level) or device.bandwidth(device.level_names[0]) or 1
-    feed = own / device.cores / clock / 2
+    feed = own / device.cores / clock * costs.fed_share
     words = device.dot_units
     return TargetModel(
         name=device.name,
@@ -147,7 +175,7 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
         registers=vector.registers if vector else _scalar_registers(device.levels[-1], costs),
         vectors=vector is not None,
         clock=clock,
-        feed=min(costs.feed[1], max(costs.feed[0], feed)) if vector else feed * 2,
+        feed=min(costs.feed[1], max(costs.feed[0], feed)),
         refill=(device.bandwidth(below) or own) / device.cores,
         copy=own / device.cores / costs.staging_copy,
         launch=device.launch_overhead * 1e-12,
@@ -164,10 +192,8 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
 
 def _class_costs(device: DeviceSpec) -> MachineCosts:
     """The constants of the class of machines that a device belongs to, by what its cores have."""
-    if device.vector:
-        return CpuCosts()
     threads = device.core_level != device.level_names[-1] and device.levels[-1].units > 1
-    return GpuCosts() if threads else ScratchpadCosts()
+    return GpuCosts() if threads else CpuCosts() if device.vector else ScratchpadCosts()
 
 
 def _memory(device: DeviceSpec, index: int) -> PlanLevel:

@@ -10,6 +10,7 @@ parameter says otherwise.  A cycle is that of the target model: a core begins tw
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class MachineCosts:
     """Worth of a lane that is shuffled out of whole loads, beside one that is loaded with its neighbours."""
     gathered: float = 0.2
     """Worth of a lane that is loaded by itself."""
+    masked: bool = False
+    """Whether lanes of a vector may be idle: a width ends in one vector, otherwise in halves of vectors."""
     elementwise_vectors: int = 4
     """Vectors of an elementwise tile, and of one iteration of an elementwise loop: enough chains to hide the latency of
     a polynomial."""
@@ -71,9 +74,10 @@ class MachineCosts:
     it (a guess: such tiles are guarded element by element). Where it is 1 last tiles are narrower."""
     scalar_registers: int = 96
     """Scalar registers of a thread that a tile is spread over at most."""
-    feed: tuple[float, float] = (24.0, 32.0)
-    """Least and most bytes that a core's cache delivers to vector registers in a cycle, beside everything else: half of
-    its bandwidth, but measured bandwidths and rates are only lower bounds."""
+    fed_share: float = 1.0
+    """Part of the bandwidth of a core's level that is there for operands in registers, beside everything else."""
+    feed: tuple[float, float] = (0.0, inf)
+    """Least and most bytes of it in a cycle."""
 
     # -- tasks ---------------------------------------------------------------------------------------------
 
@@ -115,6 +119,10 @@ class MachineCosts:
 class CpuCosts(MachineCosts):
     """Parameters of cores with vector registers and caches, and of the code that is generated for them."""
 
+    fed_share: float = 0.5
+    """Half of what a core's cache delivers."""
+    feed: tuple[float, float] = (24.0, 32.0)
+    """Measured bandwidths and rates are only lower bounds."""
     conversion: float = 1.3
     """vcvtph2ps runs at 0.75 of the rate of multiply-adds."""
     broadcast_conversion: float = 3.0
@@ -182,6 +190,8 @@ class GpuCosts(MachineCosts):
     the CUDA programming guide: 64 multiply-adds, 32 words of shared memory, 4 warps begun a clock.
     """
 
+    masked: bool = True
+    """Lanes of a warp have guards."""
     addition_latency: int = 0
     """Other threads compute while one waits for its sum: `latency_chains` says how many there must be."""
     loads: float = 1.0

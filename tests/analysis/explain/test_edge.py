@@ -7,6 +7,7 @@ from itertools import islice
 import pytest
 from replay.plans import MODELS, QUICK, graph
 from report.explain.replays import edges, replayed, smaller
+from scheduler.running import threaded
 
 from tilec import zoo
 from tilec.analysis.explain.edge import EdgeExplanation, explain_edge
@@ -98,17 +99,19 @@ WHOLE = tuple(each.name for each in (*GRAPH_PASSES, *SEARCH) if not getattr(each
 
 
 def test_what_joining_would_take_is_enough():
-    found = replayed("nerf-mlp", "a100", core=16384, passes=WHOLE)
+    gpu = threaded("a100")
+    found = replay(graph("nerf-mlp"), smaller(gpu, 16384), ScheduleOptions(passes=WHOLE))
     (edge,) = found.refusals
     story = explain_edge(found, *edge.split("->"))
     (capacity,) = [each for each in story.relaxations if each.what == "capacity"]
     assert (capacity.subject, capacity.before) == ("smem", 16384)
     assert 16384 < capacity.after <= 32768
     assert capacity.joined < capacity.apart
-    assert edge not in replayed("nerf-mlp", "a100", core=capacity.after, passes=WHOLE).refusals
+    assert edge not in replay(graph("nerf-mlp"), smaller(gpu, capacity.after), ScheduleOptions(passes=WHOLE)).refusals
     traffic = story.relaxations[0]
     assert (traffic.what, traffic.after, traffic.unit) == ("objective", "traffic", "bytes")
-    assert edge not in replayed("nerf-mlp", "a100", core=16384, objective="traffic", passes=WHOLE).refusals
+    options = ScheduleOptions(objective="traffic", passes=WHOLE)
+    assert edge not in replay(graph("nerf-mlp"), smaller(gpu, 16384), options).refusals
 
 
 def test_terms_add_up_to_what_the_search_minimised():

@@ -34,6 +34,22 @@ def test_rows_are_reduced_over_lanes_and_read_back_by_all(m, n, lanes):
     assert ("t_shfl_xor" in text) == (lanes > 1 and n >= lanes)
 
 
+@pytest.mark.parametrize(("p", "n", "lanes"), [(5, 6, 32), (2, 3, 32), (3, 24, 32), (7, 9, 64)])
+def test_narrow_tiles_are_shared_along_several_iterators(p, n, lanes):
+    texts = [
+        "y[m, p, n] = x[m, p] + x[m, n]",
+        "s[m, p] = sum(r, y[m, p, r])",
+        "z[m, p, n] = y[m, p, n] * s[m, p]",
+    ]
+    x = integers(3, n)
+    sizes = {"m": 3, "p": p, "n": n, "r": n}
+    found, text = emulated(rows_program(texts, sizes, dict.fromkeys("xysz", "f32")), {"x": x}, lanes)
+    y = x[:, :p, None] + x[:, None, :]
+    np.testing.assert_array_equal(found["z"], y * y.sum(2, keepdims=True))
+    np.testing.assert_array_equal(found["s"], y.sum(2))
+    assert ("(lane & 24) == 0" in text) == (p * n == 6), "others hold the same and store nothing"
+
+
 def test_nan_comes_through_reductions_and_a_row_without_elements_is_neutral():
     texts = ["top[m] = max(r, x[m, r])", "low[m] = min(r, x[m, r])", "p[m] = prod(r, x[m, r])"]
     types = dict.fromkeys(("x", "top", "low", "p"), "f32")

@@ -1,7 +1,7 @@
 """Lane maps: one rule, and what tiles that read another lane's elements make of it."""
 
 from tests.codegen.gpu.kernels import rows_program
-from tilec.codegen.gpu.lanes import Lanes, lane_maps
+from tilec.codegen.gpu.lanes import Lanes, idle_lanes, lane_maps
 
 
 def maps(texts, n, lanes=32):
@@ -12,13 +12,24 @@ def maps(texts, n, lanes=32):
 
 def test_lanes_lie_along_the_last_spatial_iterator_that_has_enough_points_else_the_last_reduce_iterator():
     tiles, buffers = maps(["y[m, n] = x[m, n] + 1.0", "s[m] = sum(r, y[m, r])"], 256)
-    assert tiles == [Lanes("n", 4), Lanes("r", 4)]
-    assert buffers == {"x_r": Lanes(1, 4), "y_r": Lanes(1, 4), "s_r": None}
+    assert tiles == [(Lanes("n", 4, 32),), (Lanes("r", 4, 32),)]
+    assert buffers == {"x_r": (Lanes(1, 4, 32),), "y_r": (Lanes(1, 4, 32),), "s_r": ()}
 
 
 def test_a_part_of_a_vector_is_shared_by_lanes_of_one_element():
     tiles, _ = maps(["y[m, n] = x[m, n] + 1.0"], 33)
-    assert tiles == [Lanes("n", 1)]
+    assert tiles == [(Lanes("n", 1, 32),)]
+
+
+def test_where_no_iterator_is_wide_enough_lanes_lie_along_the_last_ones_together():
+    sizes = {"m": 2, "p": 5, "n": 6, "r": 6}
+    texts = ["y[m, p, n] = x[m, p] + x[m, n]", "z[m, p, n] = y[m, p, n] * 2.0"]
+    found = lane_maps(rows_program(texts, sizes, dict.fromkeys("xyz", "f32")), 32)
+    assert list(found.tiles.values()) == [(Lanes("n", 1, 8), Lanes("p", 1, 4, 8))] * 2
+    assert found.buffers["y_r"] == (Lanes(2, 1, 8), Lanes(1, 1, 4, 8))
+    assert found.buffers["x_r"] == (), "one row is read along either"
+    assert idle_lanes(found.buffers["y_r"], 32) == 0
+    assert idle_lanes((Lanes(0, 1, 4),), 32) == 28
 
 
 def test_a_thread_has_all_of_its_tile():
@@ -30,7 +41,7 @@ def test_a_thread_has_all_of_its_tile():
 def test_what_lanes_read_from_others_each_by_itself_all_lanes_compute():
     texts = ["y[m, n] = x[m, n] + 1.0", "z[m, n] = y[m, 255 - n]"]
     tiles, buffers = maps(texts, 256)
-    assert tiles == [None, Lanes("n", 4)]
-    assert buffers["y_r"] is None
+    assert tiles == [(), (Lanes("n", 4, 32),)]
+    assert buffers["y_r"] == ()
     tiles, buffers = maps([texts[0], "z[m, n] = x[m, n] - y[m, 7]"], 256)
-    assert tiles == [Lanes("n", 4), Lanes("n", 4)]
+    assert tiles == [(Lanes("n", 4, 32),), (Lanes("n", 4, 32),)]

@@ -20,9 +20,9 @@ def replayed(
     return replay(graph(name), smaller(device, core, dram), ScheduleOptions(**options))  # type: ignore[arg-type]
 
 
-def smaller(name: str, core: int | None, dram: int | None = None) -> DeviceSpec:
+def smaller(of: str | DeviceSpec, core: int | None, dram: int | None = None) -> DeviceSpec:
     """A device, its core's level and dram with other capacities."""
-    device = resolve_device(name)
+    device = resolve_device(of) if isinstance(of, str) else of
     others = {device.core_level: core, "dram": dram}
     levels = [
         level.model_copy(update={"capacity": others.get(level.name) or level.capacity}) for level in device.levels

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scheduler.graphs import assert_same, make_graph
 from scheduler.models import attention
-from scheduler.running import device, illegal, run_plan, tiny
+from scheduler.running import device, illegal, run_plan, threaded, tiny
 
 from tilec.ir.evaluate import evaluate, integer
 from tilec.ir.expr import constant_value
@@ -73,16 +73,22 @@ def test_a_global_mean_takes_about_what_its_bytes_take() -> None:
 
 def test_rows_are_shared_by_threads_of_one_core() -> None:
     """Partial results stay in the core's level: one kernel reads a row once."""
-    plan = schedule(norm(128, 768), device("a100"))
+    plan = schedule(norm(128, 768), threaded("a100"))
     (group,) = plan.groups
     names = {node.name for node in group.nodes}
     assert {"m_partial1", "d_partial1"} <= names
     assert {group.connect["m_partial1->m"], group.connect["d_partial1->d"]} == {"smem"}
-    assert predicted(plan) * 2 < predicted(schedule(norm(128, 768), device("a100"), PLAIN))
+    assert predicted(plan) * 2 < predicted(schedule(norm(128, 768), threaded("a100"), PLAIN))
+
+
+def test_a_row_whole_is_shared_by_the_lanes_of_a_warp() -> None:
+    plan = schedule(norm(128, 768), device("a100"))
+    assert not any("partial" in node.name for group in plan.groups for node in group.nodes)
+    assert predicted(plan) < predicted(schedule(norm(128, 768), threaded("a100")))
 
 
 def test_reductions_with_equal_extents_are_split_alike() -> None:
-    after = spread(norm(128, 768), device("a100")).graph
+    after = spread(norm(128, 768), threaded("a100")).graph
     one, other = (next(n for n in after.nodes if n.name == name) for name in ("m_partial1", "d_partial1"))
     assert one.expr.domain == other.expr.domain
 
@@ -149,7 +155,7 @@ def assert_runs(graph: Graph, target: DeviceSpec) -> Plan:
 @pytest.mark.parametrize("shape", [(5, 384), (3, 499), (1, 1000), (2, 13)])
 def test_rows_on_a_device_with_threads(shape: tuple[int, int]) -> None:
     """Also extents that no number of parts divides, whose last part is shorter."""
-    plan = assert_runs(norm(*shape), device("a100"))
+    plan = assert_runs(norm(*shape), threaded("a100"))
     assert (shape == (2, 13)) != any("partial" in node.name for group in plan.groups for node in group.nodes)
 
 

@@ -28,6 +28,7 @@ from tilec.scheduler.tiling.task_tiles import task_tile, task_tiles
 from tilec.scheduler.tiling.tile_candidates import MAX_CANDIDATES, candidates
 from tilec.scheduler.tiling.tile_footprints import leaves, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
+from tilec.spec.machine_costs import GpuCosts
 
 ZEN5 = target_model_of(device("zen5-avx512"))
 AVX2 = target_model_of(device("avx2"))
@@ -303,8 +304,8 @@ def test_levels_are_chosen_by_mechanism() -> None:
     assert AVX2.levels[1].units == 8, "the units of the levels in between multiply"
     gpu = target_model_of(device("a100"))
     assert [level.name for level in gpu.levels] == ["dram", "smem", "reg"]
-    assert gpu.threads == 2048
-    assert not gpu.vectors
+    assert (gpu.threads, gpu.lanes(4)) == (64, 32)
+    assert isinstance(gpu.costs, GpuCosts), "warps are no vectors of a CPU"
     ipu = target_model_of(device("ipu-mk2"))
     assert [level.name for level in ipu.levels] == ["streaming", "chip", "tile"], "explicit levels below a core's"
     assert ipu.core_level == ipu.top

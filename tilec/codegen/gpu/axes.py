@@ -45,7 +45,7 @@ def axis(
     rounds, neighbours = (state.names.fresh(f"{state.names[name]}_{part}") for part in ("r", "v"))
     width = simplify(Binary("-", hi, lo), ranges)
     largest = int(width.value) if isinstance(width, Const) else _largest(lo, hi, ranges)
-    lane_count = state.lanes if lanes is not None else 1
+    lane_count = lanes.count if lanes is not None else 1
     vector = (
         lanes.vector
         if lanes is not None
@@ -68,8 +68,9 @@ def axis(
     v = Const(0) if vector == 1 else Var(f"#{neighbours}")
     state.names.assign({f"#{rounds}": rounds, f"#{neighbours}": neighbours})
     at: Expr = r
-    if lane_count > 1:
-        at = Binary("+", Binary("*", r, Const(lane_count)), LANE)
+    if lanes is not None:
+        which = Binary("%", Binary("//", LANE, Const(lanes.step)), Const(lane_count))
+        at = Binary("+", Binary("*", r, Const(lane_count)), simplify(which, ranges))
     offset = Binary("+", Binary("*", at, Const(vector)), v)
     slot = simplify(Binary("+", Binary("*", r, Const(vector)), v))
     inside = None if exact else Binary("<", simplify(offset), width)

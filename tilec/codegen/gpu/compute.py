@@ -10,7 +10,7 @@ from tilec.codegen.gpu.c_text import literal, storage_type, value_type
 from tilec.codegen.gpu.copies import WIDEST, contiguous
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lane_tile import LaneTile
-from tilec.codegen.gpu.lanes import guarded_accesses
+from tilec.codegen.gpu.lanes import axis_lanes, guarded_accesses
 from tilec.codegen.gpu.operands import Operand, Points
 from tilec.codegen.gpu.point_value import load_operands, point_value
 from tilec.codegen.gpu.scalar_text import combined, loaded, stored
@@ -46,12 +46,12 @@ def _tile(state: KernelState, statement: ComputeTile, target: Buffer, ranges: Kn
     box = {name: (lo, hi) for name, lo, hi in statement.box}
     fixed = state.in_registers(target)
     spatial = [
-        axis(state, name, *box[name], ranges, lanes if lanes and lanes.along == name else None, fixed=fixed,
-             vector=STEP if number == len(statement.expr.spatial) - 1 and lanes is None else 1)
+        axis(state, name, *box[name], ranges, axis_lanes(lanes, name), fixed=fixed,
+             vector=STEP if number == len(statement.expr.spatial) - 1 and not lanes else 1)
         for number, name in enumerate(statement.expr.spatial)
     ]  # fmt: skip
     reduce = [
-        axis(state, name, *box[name], ranges, lanes if lanes and lanes.along == name else None, fixed=False,
+        axis(state, name, *box[name], ranges, axis_lanes(lanes, name), fixed=False,
              vector=STEP if number == len(statement.expr.reduce) - 1 else 1)
         for number, name in enumerate(statement.expr.reduce)
     ]  # fmt: skip
@@ -137,10 +137,10 @@ def _inside(one: LaneTile) -> list[str]:
 
 
 def _only_first(one: LaneTile) -> list[str]:
-    """The head of the block for the lane that stores what all lanes have computed."""
+    """The head of the block for the lane that stores what several lanes have computed."""
     lanes = one.state.maps.tiles[id(one.tile)]
-    shared = lanes is None or lanes.along not in one.tile.expr.spatial
-    return ["if (lane == 0)"] if one.state.lanes > 1 and shared and not one.in_registers else []
+    owner = one.state.owner(tuple(each for each in lanes if each.along in one.tile.expr.spatial))
+    return [f"if ({owner})"] if owner and not one.in_registers else []
 
 
 def _put(one: LaneTile, value: str) -> None:
@@ -212,12 +212,12 @@ def _register_iterators(one: LaneTile) -> frozenset[str]:
 
 def _over_lanes(one: LaneTile, name: str, total: int, reducer: str) -> None:
     """Combine the partial results of lanes that share a reduction: all of them get the result."""
-    lanes = one.state.maps.tiles[id(one.tile)]
-    if lanes is None or lanes.along not in one.tile.expr.reduce:
+    lanes = next((each for each in one.state.maps.tiles[id(one.tile)] if each.along in one.tile.expr.reduce), None)
+    if lanes is None:
         return
     counter, distance = one.state.names.fresh("e"), one.state.names.fresh("d")
     heads = [
-        f"#pragma unroll\nfor (int {distance} = {one.state.lanes // 2}; {distance} > 0; {distance} /= 2)",
+        f"#pragma unroll\nfor (int {distance} = {lanes.count // 2}; {distance} > 0; {distance} /= 2)",
         f"#pragma unroll\nfor (int {counter} = 0; {counter} < {total}; ++{counter})",
     ]
     with one.state.nested(heads):

@@ -9,7 +9,7 @@ from math import prod
 
 from tilec.codegen.gpu.c_text import Lines, Names, storage_type
 from tilec.codegen.gpu.index_text import index_text, unwrapped
-from tilec.codegen.gpu.lanes import LaneMaps
+from tilec.codegen.gpu.lanes import LaneMap, LaneMaps, idle_lanes
 from tilec.errors import UnsupportedError
 from tilec.ir.algebra import KnownRanges, bounds_of, simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value
@@ -83,12 +83,18 @@ class KernelState:
 
     def array_shape(self, buffer: Buffer) -> tuple[int, ...]:
         """The extents of a register buffer in one lane."""
-        held = self.maps.buffers[buffer.name]
         shape = [upper(extent, buffer) for extent in buffer.shape]
-        if held is not None and isinstance(held.along, int):
-            whole = self.lanes * held.vector
-            shape[held.along] = -(-shape[held.along] // whole) * held.vector
+        for held in self.maps.buffers[buffer.name]:
+            assert isinstance(held.along, int)
+            shape[held.along] = -(-shape[held.along] // (held.count * held.vector)) * held.vector
         return tuple(shape)
+
+    def owner(self, lanes: LaneMap) -> str:
+        """The condition for one of the lanes that have the same, to store it; empty where each has its own."""
+        idle = idle_lanes(lanes, self.lanes)
+        if not idle:
+            return ""
+        return "lane == 0" if idle == self.lanes - 1 else f"(lane & {idle}) == 0"
 
     @contextmanager
     def nested(self, heads: Sequence[str]) -> Iterator[None]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tilec.codegen.gpu.axes import Axis
 from tilec.codegen.gpu.kernel_state import KernelState
+from tilec.codegen.gpu.lanes import axis_lanes
 from tilec.codegen.gpu.slots import element
 from tilec.ir.algebra import KnownRanges, simplify
 from tilec.ir.expr import Binary
@@ -45,7 +46,7 @@ class LaneTile:
         held = self.state.maps.buffers[self.target.name]
         begins = [each.position for each in self.spatial]
         offsets = [
-            slot if held is not None and held.along == d else simplify(Binary("-", at, lo), self.ranges)
+            slot if axis_lanes(held, d) is not None else simplify(Binary("-", at, lo), self.ranges)
             for d, (slot, at, lo) in enumerate(zip(slots, begins, self.target.lo, strict=True))
         ]
         return element(self.state, self.target, offsets, self.ranges)

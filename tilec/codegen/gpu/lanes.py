@@ -1,19 +1,21 @@
 """Lane maps: which lane of a unit computes which points of a tile, and holds which elements of a register buffer.
 
 A unit is what a spread loop of the highest level runs on: a thread, of one lane, or a warp. One rule: lanes lie along
-the last spatial iterator that has enough points, else along the last reduce iterator. A buffer lies as the tile that
-makes it does; what all lanes compute, all hold. A tile that reads another lane's element either takes it from the lane
-that has it, where all lanes want the same one, or all lanes compute what it reads.
+the last spatial iterator that has enough points, else along all of them together, the last ones first, where these have
+enough, else along the last reduce iterator. A buffer lies as the tile that makes it does; what all lanes compute, all
+hold. A tile that reads another lane's element either takes it from the lane that has it, where all lanes want the same
+one, or all lanes compute what it reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilec.codegen.gpu.index_text import is_data_dependent
 from tilec.ir.algebra import bounds_of, simplify
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, children, constant_value, variables
+from tilec.ir.lane_counts import lane_counts
 from tilec.ir.lifetimes import statements
 from tilec.ir.program import Allocate, Buffer, ComputeTile, LoadTiles, Program, StoreTiles
 
@@ -23,20 +25,37 @@ VECTORS = (4, 2, 1)
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Position `along` + (slot // vector) * (lanes * vector) + lane * vector + slot % vector: `along` is an iterator of
-    a tile or a dimension of a buffer."""
+    """The lanes `lane // step % count` along one axis: an iterator of a tile or a dimension of a buffer.
+
+    Position along it + (slot // vector) * (count * vector) + (lane // step % count) * vector + slot % vector."""
 
     along: str | int
     vector: int
+    count: int
+    step: int = 1
+
+
+LaneMap = tuple[Lanes, ...]
+"""The axes along which lanes lie; none: every lane has it all."""
 
 
 @dataclass
 class LaneMaps:
-    """Lane maps of the tiles (by `id`) and register buffers (by name) of a program; None: every lane has it all."""
+    """Lane maps of the tiles (by `id`) and register buffers (by name) of a program."""
 
     lanes: int
-    tiles: dict[int, Lanes | None] = field(default_factory=dict)
-    buffers: dict[str, Lanes | None] = field(default_factory=dict)
+    tiles: dict[int, LaneMap] = field(default_factory=dict)
+    buffers: dict[str, LaneMap] = field(default_factory=dict)
+
+
+def axis_lanes(lanes: LaneMap, along: str | int) -> Lanes | None:
+    """The lanes along an axis."""
+    return next((each for each in lanes if each.along == along), None)
+
+
+def idle_lanes(lanes: LaneMap, total: int) -> int:
+    """The bits of a lane's number that make no difference to what it has."""
+    return (total - 1) & ~sum((each.count - 1) * each.step for each in lanes)
 
 
 def lane_maps(program: Program, lanes: int) -> LaneMaps:
@@ -46,9 +65,9 @@ def lane_maps(program: Program, lanes: int) -> LaneMaps:
     registers = {s.buffer.name: s.buffer for s in inside if isinstance(s, Allocate) and s.buffer.level == top}
     tiles = [s for s in inside if isinstance(s, ComputeTile)]
     maps = LaneMaps(lanes)
-    maps.tiles = {id(s): _preferred(s, lanes) if lanes > 1 else None for s in tiles}
+    maps.tiles = {id(s): _preferred(s, lanes) if lanes > 1 else () for s in tiles}
     if lanes == 1:
-        maps.buffers = dict.fromkeys(registers)
+        maps.buffers = dict.fromkeys(registers, ())
         return maps
     _place_results(maps, tiles, registers)
     _place_loaded(maps, tiles, registers, inside)
@@ -62,15 +81,28 @@ def most(lo: Expr, hi: Expr) -> int | None:
     return bounds_of(simplify(Binary("-", hi, lo)))[1]
 
 
-def _preferred(tile: ComputeTile, lanes: int) -> Lanes | None:
+def _preferred(tile: ComputeTile, lanes: int) -> LaneMap:
     widths = {name: most(lo, hi) or 0 for name, lo, hi in tile.box}
-    spatial, reduce = tile.expr.spatial, tile.expr.reduce
-    full = [name for name in reversed(spatial) if widths[name] >= lanes]
-    full += [name for name in reversed(reduce) if widths[name] >= lanes]
-    some = sorted((name for name in spatial if widths[name] > 1), key=lambda name: -widths[name])
-    for name in (*full[:1], *some[:1]):
-        return Lanes(name, _vector(widths[name], lanes))
-    return None
+    spatial = [(name, widths[name]) for name in tile.expr.spatial]
+    reduce = [name for name in reversed(tile.expr.reduce) if widths[name] >= lanes]
+    together = along_all(spatial, lanes)
+    if reduce and idle_lanes(together, lanes):
+        return (Lanes(reduce[0], _vector(widths[reduce[0]], lanes), lanes),)
+    return together
+
+
+def along_all(widths: Sequence[tuple[str | int, int]], lanes: int) -> LaneMap:
+    """Lanes along the last axis that is wide enough for all, else along the last ones together."""
+    full = next(((axis, width) for axis, width in reversed(widths) if width >= lanes), None)
+    if full is not None:
+        return (Lanes(full[0], _vector(full[1], lanes), lanes),)
+    counts = lane_counts([width for _, width in reversed(widths)], lanes)
+    found, step = list[Lanes](), 1
+    for (axis, width), count in zip(reversed(widths), counts, strict=True):
+        if count > 1:
+            found.append(Lanes(axis, _vector(width, count), count, step))
+            step *= count
+    return tuple(found)
 
 
 def _vector(width: int, lanes: int) -> int:
@@ -79,33 +111,34 @@ def _vector(width: int, lanes: int) -> int:
 
 def _place_results(maps: LaneMaps, tiles: Sequence[ComputeTile], registers: Mapping[str, Buffer]) -> None:
     """Buffers lie as the tiles that compute them; tiles that disagree have no lanes."""
-    found: dict[str, set[Lanes | None]] = {}
+    found: dict[str, set[LaneMap]] = {}
     for tile in tiles:
         if tile.target in registers:
             found.setdefault(tile.target, set()).add(_result_map(maps.tiles[id(tile)], tile, registers[tile.target]))
     for name, options in found.items():
-        maps.buffers[name] = next(iter(options)) if len(options) == 1 else None
+        maps.buffers[name] = next(iter(options)) if len(options) == 1 else ()
         if len(options) > 1:
             _without_lanes(maps, tiles, name)
     for tile in tiles:  # whose lanes lie along a spatial iterator, but whose buffer begins elsewhere
-        lanes = maps.tiles[id(tile)]
-        if tile.target in registers and lanes and lanes.along in tile.expr.spatial and not maps.buffers[tile.target]:
-            maps.tiles[id(tile)] = None
+        shares = any(each.along in tile.expr.spatial for each in maps.tiles[id(tile)])
+        if tile.target in registers and shares and not maps.buffers[tile.target]:
+            maps.tiles[id(tile)] = ()
 
 
 def _without_lanes(maps: LaneMaps, tiles: Sequence[ComputeTile], name: str) -> None:
-    maps.buffers[name] = None
+    maps.buffers[name] = ()
     for tile in tiles:
         if tile.target == name:
-            maps.tiles[id(tile)] = None
+            maps.tiles[id(tile)] = ()
 
 
-def _result_map(lanes: Lanes | None, tile: ComputeTile, target: Buffer) -> Lanes | None:
-    if lanes is None or lanes.along not in tile.expr.spatial:
-        return None
-    dim = tile.expr.spatial.index(str(lanes.along))
-    begin = {name: lo for name, lo, _ in tile.box}[str(lanes.along)]
-    return Lanes(dim, lanes.vector) if _same(begin, target.lo[dim]) else None
+def _result_map(lanes: LaneMap, tile: ComputeTile, target: Buffer) -> LaneMap:
+    begins = {name: lo for name, lo, _ in tile.box}
+    dims = {name: dim for dim, name in enumerate(tile.expr.spatial)}
+    shared = [each for each in lanes if each.along in dims]
+    if not all(_same(begins[str(each.along)], target.lo[dims[str(each.along)]]) for each in shared):
+        return ()
+    return tuple(replace(each, along=dims[str(each.along)]) for each in shared)
 
 
 def _same(a: Expr, b: Expr) -> bool:
@@ -124,25 +157,28 @@ def _place_loaded(
             if not wanted and load.target in stored:
                 maps.buffers[load.target] = _copied(buffer, maps.lanes)
             else:
-                maps.buffers[load.target] = next(iter(wanted)) if len(wanted) == 1 else None
+                maps.buffers[load.target] = next(iter(wanted)) if len(wanted) == 1 else ()
     for name in registers:
-        maps.buffers.setdefault(name, None)
+        maps.buffers.setdefault(name, ())
 
 
-def _copied(buffer: Buffer, lanes: int) -> Lanes | None:
-    """The map of a buffer that is loaded and stored: along the last dimension with enough elements."""
-    widths = [constant_value(extent) or 0 for extent in buffer.shape]
-    dim = next((d for d in reversed(range(len(widths))) if widths[d] >= lanes), None)
-    return None if dim is None else Lanes(dim, _vector(widths[dim], lanes))
+def _copied(buffer: Buffer, lanes: int) -> LaneMap:
+    """The map of a buffer that is loaded and stored."""
+    return along_all([(dim, constant_value(extent) or 0) for dim, extent in enumerate(buffer.shape)], lanes)
 
 
-def _wanted(maps: LaneMaps, tile: ComputeTile, buffer: Buffer) -> Iterator[Lanes | None]:
-    lanes = maps.tiles[id(tile)]
+def _wanted(maps: LaneMaps, tile: ComputeTile, buffer: Buffer) -> Iterator[LaneMap]:
     begins = {name: lo for name, lo, _ in tile.box}
     for access, _ in reads_of(tile, buffer.name):
-        at = [d for d, index in enumerate(access.index) if lanes and index == Var(str(lanes.along))]
-        fits = lanes is not None and len(at) == 1 and _same(begins[str(lanes.along)], buffer.lo[at[0]])
-        yield Lanes(at[0], lanes.vector) if fits and lanes else None
+        found: list[Lanes] = []
+        for each in maps.tiles[id(tile)]:
+            used = [d for d, index in enumerate(access.index) if each.along in variables(index)]
+            at = [d for d in used if access.index[d] == Var(str(each.along))]
+            if used and not (len(used) == len(at) == 1 and _same(begins[str(each.along)], buffer.lo[at[0]])):
+                found = []
+                break
+            found += [replace(each, along=d) for d in at]
+        yield tuple(found)
 
 
 def reads_of(tile: ComputeTile, buffer: str) -> Iterator[tuple[Access, bool]]:
@@ -169,7 +205,7 @@ def _demote(maps: LaneMaps, tiles: Sequence[ComputeTile], registers: Mapping[str
     for tile in tiles:
         for name in dict.fromkeys(name for _, name in tile.operands if name in registers):
             held = maps.buffers[name]
-            if held is not None and not all(
+            if held and not all(
                 readable(maps, tile, registers[name], access, guarded) for access, guarded in reads_of(tile, name)
             ):
                 _without_lanes(maps, tiles, name)
@@ -186,28 +222,29 @@ def readable(maps: LaneMaps, tile: ComputeTile, buffer: Buffer, access: Access, 
 
 def own_element(maps: LaneMaps, tile: ComputeTile, buffer: Buffer, access: Access) -> bool:
     """Whether a lane that computes a point holds the element that the point reads."""
-    held, lanes = maps.buffers[buffer.name], maps.tiles[id(tile)]
-    if held is None:
-        return True
-    if lanes is None or lanes.vector != held.vector or not isinstance(held.along, int):
-        return False
-    begins = {name: lo for name, lo, _ in tile.box}
-    at_lane = access.index[held.along] == Var(str(lanes.along))
-    return at_lane and _same(begins[str(lanes.along)], buffer.lo[held.along])
+    lanes, begins = maps.tiles[id(tile)], {name: lo for name, lo, _ in tile.box}
+    for held in maps.buffers[buffer.name]:
+        assert isinstance(held.along, int)
+        along = access.index[held.along]
+        if not isinstance(along, Var) or replace(held, along=along.name) not in lanes:
+            return False
+        if not _same(begins[along.name], buffer.lo[held.along]):
+            return False
+    return True
 
 
-def is_uniform(lanes: Lanes | None, access: Access) -> bool:
+def is_uniform(lanes: LaneMap, access: Access) -> bool:
     """Whether all lanes of a tile read the same element."""
-    return lanes is None or not any(
-        lanes.along in variables(index) or is_data_dependent(index) for index in access.index
-    )
+    along = {each.along for each in lanes}
+    return not lanes or not any(along & variables(index) or is_data_dependent(index) for index in access.index)
 
 
 def _diverges(maps: LaneMaps, tile: ComputeTile) -> bool:
     """Whether some lanes of a tile may have nothing to compute where others have."""
-    lanes = maps.tiles[id(tile)]
-    if lanes is None:
-        return False
-    lo, hi = next((lo, hi) for name, lo, hi in tile.box if name == lanes.along)
-    exact = simplify(Binary("-", hi, lo))
-    return not (isinstance(exact, Const) and int(exact.value) % (maps.lanes * lanes.vector) == 0)
+    box = {name: (lo, hi) for name, lo, hi in tile.box}
+    for each in maps.tiles[id(tile)]:
+        lo, hi = box[str(each.along)]
+        exact = simplify(Binary("-", hi, lo))
+        if not (isinstance(exact, Const) and int(exact.value) % (each.count * each.vector) == 0):
+            return True
+    return False

@@ -8,6 +8,7 @@ from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loops
 from tilec.codegen.gpu.c_text import storage_type
 from tilec.codegen.gpu.copies import WIDEST, Copy, conditions, constant_element, contiguous, first_of, store_element
 from tilec.codegen.gpu.kernel_state import KernelState
+from tilec.codegen.gpu.lanes import axis_lanes
 from tilec.codegen.gpu.slots import element
 from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import Expr
@@ -15,19 +16,19 @@ from tilec.ir.types import TTYPES
 
 
 def move_registers(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
-    """Each lane moves what it holds, neighbours together; of what all lanes hold the first stores."""
+    """Each lane moves what it holds, neighbours together; of what several lanes hold one stores."""
     buffer, held = copy.upper, state.maps.buffers[copy.upper.name]
     vector = 4
     axes = tuple(
-        axis(state, f"{buffer.name}_{d}", lo, hi, ranges, held if held and held.along == d else None, fixed=True,
-             vector=vector if d == len(buffer.lo) - 1 and held is None else 1)
+        axis(state, f"{buffer.name}_{d}", lo, hi, ranges, axis_lanes(held, d), fixed=True,
+             vector=vector if d == len(buffer.lo) - 1 and not held else 1)
         for d, (lo, hi) in enumerate(zip(buffer.lo, buffer.hi, strict=True))
     )  # fmt: skip
     inner = axis_ranges(axes, ranges)
     index = [each.position for each in axes]
     absent, missing = conditions(state, copy, index, inner)
     own = [each.inside for each in axes if each.inside is not None] + absent
-    only = "lane == 0" if not copy.up and held is None and state.lanes > 1 else ""
+    only = "" if copy.up else state.owner(held)
     heads = [f"if ({text})" for text in (state.active, only) if text]
     last = next((each for each in reversed(axes) if each.inner[1] > 1), None)
     vectors = last is not None and not own and not missing and _neighbours(state, copy, last, index, inner)

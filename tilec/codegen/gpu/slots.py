@@ -8,7 +8,7 @@ from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lanes import own_element
 from tilec.codegen.gpu.scalar_text import loaded
 from tilec.ir.algebra import KnownRanges, simplify
-from tilec.ir.expr import Access, Binary, Const, Expr, substitute
+from tilec.ir.expr import Access, Binary, Const, Expr, Var, substitute
 from tilec.ir.program import Buffer, ComputeTile
 
 
@@ -33,17 +33,24 @@ def read_register(
     held = state.maps.buffers[buffer.name]
     index = [substitute(each, positions) for each in access.index]
     offsets = [simplify(Binary("-", at, lo), ranges) for at, lo in zip(index, buffer.lo, strict=True)]
-    if held is None or not isinstance(held.along, int):
-        return loaded(element(state, buffer, offsets, ranges), buffer.ttype)
-    if own_element(state.maps, tile, buffer, access):
-        lanes = state.maps.tiles[id(tile)]
-        assert lanes is not None
-        offsets[held.along] = slots[str(lanes.along)]
-        return loaded(element(state, buffer, offsets, ranges), buffer.ttype)
-    at, v = offsets[held.along], held.vector
-    whole = Const(state.lanes * v)
-    rounds = Binary("*", Binary("//", at, whole), Const(v))
-    offsets[held.along] = simplify(Binary("+", rounds, Binary("%", at, Const(v))), ranges)
-    owner = simplify(Binary("%", Binary("//", at, Const(v)), Const(state.lanes)), ranges)
+    owned = own_element(state.maps, tile, buffer, access)
+    owner: Expr = Const(0)
+    for each in held:
+        assert isinstance(each.along, int)
+        at, v = offsets[each.along], Const(each.vector)
+        if owned:
+            offsets[each.along] = slots[_iterator(access, each.along)]
+            continue
+        rounds = Binary("*", Binary("//", at, Const(each.count * each.vector)), v)
+        offsets[each.along] = simplify(Binary("+", rounds, Binary("%", at, v)), ranges)
+        which = Binary("%", Binary("//", at, v), Const(each.count))
+        owner = Binary("+", owner, Binary("*", which, Const(each.step)))
     text = loaded(element(state, buffer, offsets, ranges), buffer.ttype)
-    return f"t_shfl({text}, {state.text(owner, ranges)})"
+    return text if owned else f"t_shfl({text}, {state.text(owner, ranges)})"
+
+
+def _iterator(access: Access, dim: int) -> str:
+    """The iterator that is the index of an access along a dimension."""
+    index = access.index[dim]
+    assert isinstance(index, Var)
+    return index.name

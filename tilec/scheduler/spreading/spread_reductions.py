@@ -163,8 +163,7 @@ class SpreadReductions(ListedStep):
 
 
 def at_a_time(target: TargetModel) -> int:
-    """Results that a device works on at a time: one for each thread of every core, or each lane of a vector; of one
-    core's vectors any reduction makes use."""
-    if target.cores * target.threads == 1:
-        return 1
-    return target.cores * (target.threads if target.threads > 1 else target.lanes(4))
+    """Results that a device works on at a time: one for each lane of the units of every core; of one core's vectors
+    any reduction makes use."""
+    units = target.cores * target.threads
+    return units * target.lanes(4) if units > 1 else 1

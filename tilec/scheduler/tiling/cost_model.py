@@ -360,37 +360,42 @@ def _part_cycles(
     if box is None:
         return np.zeros(1)
     tiles: dict[str, Ints | Floats | float] = {}
-    extents, points = extents_of(expr, problem.numbers), 1
+    extents = extents_of(expr, problem.numbers)
+    lanes, widths = target.lanes(problem.bytes_of(expr.tensor)), list[Ints]()
     for iterator in expr.spatial:
         lo, hi = box[iterator]
         size = tile.sizes.get(iterator) or extents[iterator] or 1
         narrow = tile.clipped and iterator != tile.along
         tiles[iterator] = (hi - lo) / size if narrow else -(-(hi - lo) // size)
-        points *= size
+        widths.insert(0, np.asarray(size, np.int64))
     count: Floats = np.asarray(prod(tiles.values()) * _crossing(problem, tile, box), np.float64)
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
     if expr.tensor in loops.sums:
-        for moved, operations in problem.rescaling.get(expr.tensor, {}).items():
+        for moved, rescaled in problem.rescaling.get(expr.tensor, {}).items():
             times = prod((hi - lo if i in moved else tiles[i] for i, (lo, hi) in box.items() if i in tiles), start=1)
-            lanes = target.lanes(problem.bytes_of(expr.tensor)) if tile.along in moved else 1
-            cycles = cycles + loops.sums[expr.tensor] * times * operations / lanes / 2
+            width = lanes if tile.along in moved else 1
+            cycles = cycles + loops.sums[expr.tensor] * times * rescaled / width / 2
     if target.hides_latency_by_threads:
         most = target.costs.latency_chains
-        chains = most if tile.vector.kind == "reduce" else min(points, most)
+        along = np.asarray(target.vector_count(int(widths[0]) if widths else 1, lanes))
+        vectors = most if tile.vector.kind == "reduce" else int(target.vectors_together(widths, along, lanes))
+        chains = min(vectors, most)
         cycles = cycles / np.clip(resident * count * chains / target.threads, 1e-9, 1)
     return cycles
 
 
 def _crossing(problem: TilingProblem, tile: RegisterTile, box: Box) -> Floats:
     """Relative time of register tiles that read packed constants: tasks that are neither whole panels nor parts of one
-    begin inside of panels, whose ends no vector is loaded across (measured: 92 us against 34, 472 against 79)."""
+    begin inside of panels, whose ends no vector is loaded across (measured: 92 us against 34, 472 against 79). Lanes
+    that may be idle load each by itself."""
     width = tile.sizes.get(tile.along)
-    if not tile.panelled or width is None or not problem.target.vectors:
+    target = problem.target
+    if not tile.panelled or width is None or not target.vectors or target.costs.masked:
         return np.ones(1)
     lo, hi = box[tile.along]
     whole = (hi - lo) % width == 0
     part = width % np.maximum(hi - lo, 1) == 0
-    return np.asarray(np.where(whole | part, 1.0, 1 / problem.target.costs.gathered))
+    return np.asarray(np.where(whole | part, 1.0, 1 / target.costs.gathered))
 
 
 def _drawn(problem: TilingProblem, size: Floats, tasks: Ints) -> Floats:

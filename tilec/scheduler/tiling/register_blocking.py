@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from tilec.ir.expr import Expr, TensorExpr, constant_value, variables
 from tilec.ir.intervals import Candidates
-from tilec.ir.vector_pieces import vector_count
 from tilec.scheduler.analysis.access import stride
 from tilec.scheduler.analysis.contraction import Operand, operands_of
 from tilec.scheduler.analysis.vector_iterator import Vector
@@ -76,28 +75,37 @@ def register_blocking(
     spatial = vector.iterator if vector.kind == "spatial" else ""
     size = _grid(expr, vector, lanes, extents, target, decided or {})
     widths, which = np.unique(size.get(spatial, np.ones(1, np.int64)), return_inverse=True)
-    vectors = np.asarray([vector_count(int(w), lanes) for w in widths])[which] if spatial else np.ones(1, np.int64)
-    kinds = np.asarray([len(_lanes_used(int(w), lanes)) for w in widths])[which] if spatial else np.ones(1, np.int64)
+    one = np.ones(1, np.int64)
+    vectors = np.asarray([target.vector_count(int(w), lanes) for w in widths])[which] if spatial else one
+    masked = target.costs.masked
+    kinds = np.asarray([1 if masked else len(_lanes_used(int(w), lanes)) for w in widths])[which] if spatial else one
     rows = [i for i in size if i != spatial]
     steps = prod(extents[i] for i in expr.reduce)
     if vector.kind == "reduce":
-        steps = steps // max(1, extents[vector.iterator]) * vector_count(extents[vector.iterator], lanes)
+        steps = steps // max(1, extents[vector.iterator]) * target.vector_count(extents[vector.iterator], lanes)
     operands = dict.fromkeys(operands_of(expr))
     stream, block = _streams(expr, size, extents, shapes, target, numbers)
     evicted = _evicted(expr, vector, size, shapes, target)
-    everywhere = vectors * prod((size[i] for i in rows), start=np.asarray(1))
-
     costs = target.costs
+
+    def vectors_of(tile: Mapping[str, Ints], along: Collection[str] = rows) -> Ints:
+        """Vectors of a tile along some of its rows."""
+        counts = [tile[i] for i in rows if i in along]
+        if not spatial:
+            return prod(counts, start=vectors)
+        return target.vectors_together([tile[spatial], *counts], vectors, lanes)
+
+    everywhere = vectors_of(size)
 
     def cycles_of(tile: Mapping[str, Ints]) -> Floats:
         """Cycles of a tile whose rows are those or fewer."""
-        held = vectors * prod((tile[i] for i in rows), start=np.asarray(1))
+        held = vectors_of(tile)
         loads: Floats = np.zeros(held.shape)
         work: Floats = np.asarray(held, np.float64)
         for operand in operands:
             seen = prod((tile[i] for i in rows if i in operand.iterators), start=np.asarray(1))
             along = spatial in operand.iterators
-            loads = loads + seen * (vectors if along else 1)
+            loads = loads + (vectors_of(tile, operand.iterators) if along else seen)
             if operand.access.tensor in converted:
                 work = work + seen * (vectors * costs.conversion if along else costs.broadcast_conversion)
         fed = stream / max(1, steps) / target.feed * held / everywhere
@@ -120,7 +128,7 @@ def register_blocking(
     fits = (held <= target.accumulators) & (held + vectors + kinds < max(4, target.registers))
     factor = np.where(fits, factor, np.inf)
     clipped = False
-    if target.vectors and spatial:
+    if costs.narrower_tail == 1 and spatial:
         narrower = _narrower(cycles_of, size, rows, extents)
         clipped = bool(np.min(narrower * factor) < np.min(total * factor) * costs.clipped_tile)
         total = narrower if clipped else total
@@ -164,9 +172,9 @@ def _grid(
     most = target.accumulators
     if vector.kind == "spatial":
         along = vector.iterator
-        chosen = [decided[along]] if along in decided else _widths(extents[along], lanes, most)
+        chosen = [decided[along]] if along in decided else _widths(extents[along], lanes, target)
         widths = np.asarray(chosen, np.int64)
-        found, held = {along: widths}, np.asarray([vector_count(int(w), lanes) for w in widths], np.int64)
+        found, held = {along: widths}, np.asarray([target.vector_count(int(w), lanes) for w in widths], np.int64)
         rows = [i for i in reversed(moving(expr)) if i != along][:2]
     else:
         found, held = dict[str, Ints](), np.ones(1, np.int64)
@@ -181,11 +189,12 @@ def _grid(
     return found
 
 
-def _widths(extent: int, lanes: int, most: int) -> list[int]:
+def _widths(extent: int, lanes: int, target: TargetModel) -> list[int]:
     """Candidate widths of a tile along the vector iterator: whole vectors, divisors of the extent, all of it."""
+    most = target.accumulators
     found = {lanes * n for n in range(1, most + 1) if lanes * n <= extent}
     found |= {d for d in range(1, min(extent, lanes * most) + 1) if extent % d == 0}
-    return sorted(w for w in found if vector_count(w, lanes) <= most) or [1]
+    return sorted(w for w in found if target.vector_count(w, lanes) <= most) or [1]
 
 
 def _streams(

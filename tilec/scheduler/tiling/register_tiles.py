@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
 from tilec.ir.expr import Expr, TensorExpr, accesses, operands, variables
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
+from tilec.ir.lane_counts import lane_counts
 from tilec.ir.types import element_bytes
-from tilec.ir.vector_pieces import vector_count
 from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.scheduler.analysis.access import smoothness
 from tilec.scheduler.analysis.contraction import operands_of
@@ -73,15 +75,14 @@ def register_tile(
         varies = any(variables(anchor.domain[i]) for i in tile.sizes)
         sizes, cycles, clipped = tile.sizes, tile.cycles, tile.clipped and not varies
     else:
-        vectors = target.costs.elementwise_vectors
-        sizes = _elementwise(anchor, lanes, numbers, within or {}, worth < 1, vectors)
+        sizes = _elementwise(anchor, lanes, numbers, within or {}, worth < 1, target)
         sizes |= {i: n for i, n in (decided or {}).items() if i in sizes}
         cycles = float(target.costs.tile_overhead)
         clipped = False
     if not target.vectors and not decided:
         stored = (graph.tensors[node.name].ttype for node in part)
         sizes = _within(sizes, sum(element_bytes(PROMOTED_TTYPE if t in target.widened else t) for t in stored), target)
-    points = prod(vector_count(n, lanes) if i == lined else n for i, n in sizes.items())
+    points = _vectors(sizes, lined, lanes, target)
     cycles += sum(points * (operations(node.expr) + 2 / worth) / 2 for node in part if not node.expr.reduce)
     names = {shared[anchor.tensor]: i for i, shared in common_iterators(part).shared.items()}
     along = names.get(vector.iterator, "") if vector.kind == "spatial" else ""
@@ -120,33 +121,42 @@ def _within(sizes: Mapping[str, int], element: int, target: TargetModel) -> dict
     return found
 
 
+def _vectors(sizes: Mapping[str, int], lined: str, lanes: int, target: TargetModel) -> int:
+    """Vectors of a tile whose vectors run along one iterator."""
+    if lined not in sizes:
+        return prod(sizes.values())
+    widths = [np.asarray(n, np.int64) for i, n in reversed(list(sizes.items())) if i != lined]
+    along = target.vector_count(sizes[lined], lanes)
+    return int(target.vectors_together([np.asarray(sizes[lined]), *widths], np.asarray(along), lanes))
+
+
 def _values(expr: TensorExpr, graph: Graph) -> tuple[str, ...]:
     """Operands whose elements are computed with, those that only index others left out."""
     return tuple(o.access.tensor for o in operands_of(expr) if graph.tensors[o.access.tensor].ttype[0] in "bf")
 
 
 def _elementwise(
-    expr: TensorExpr, lanes: int, numbers: Candidates, within: Mapping[str, int], shuffled: bool, vectors: int
+    expr: TensorExpr, lanes: int, numbers: Candidates, within: Mapping[str, int], shuffled: bool, target: TargetModel
 ) -> dict[str, int]:
-    """A few `vectors` along the last iterator; rows where that is short.  Where vectors are `shuffled` tiles begin at
+    """A few vectors along the last iterator; rows where that is short.  Where vectors are `shuffled` tiles begin at
     multiples of their size, for what lanes hold in turns has to be known."""
     iterators = moving(expr)
     sizes = dict.fromkeys(iterators, 1)
-    left = vectors
+    left, step = target.costs.elementwise_vectors, lanes
     for iterator in reversed(iterators):
-        step = lanes if iterator == iterators[-1] else 1
         extent = int(numbers.size(expr.domain[iterator]))
         most = min(extent, within.get(iterator, extent))
         if variables(expr.domain[iterator]):
             most = min(most, step * left)
-        sizes[iterator] = _even(most, step, left, shuffled)
-        left //= max(1, vector_count(sizes[iterator], step))
+        sizes[iterator] = _even(most, step, left, shuffled, target)
+        left //= max(1, target.vector_count(sizes[iterator], step))
+        step = step // lane_counts([sizes[iterator]], step)[0] if target.costs.masked else 1
         if left <= 1:
             break
     return sizes
 
 
-def _even(extent: int, lanes: int, most: int, divides: bool) -> int:
+def _even(extent: int, lanes: int, most: int, divides: bool, target: TargetModel) -> int:
     """A size of about `most` vectors whose tiles cover an extent with the fewest; all of a short extent.
 
     It `divides` the extent, where that is asked and one does."""
@@ -159,6 +169,6 @@ def _even(extent: int, lanes: int, most: int, divides: bool) -> int:
     sizes = [n for n in (*whole, *sizes) if extent % n == 0] if divides and whole else [*whole, *sizes]
 
     def vectors(size: int) -> tuple[int, int]:
-        return -(-extent // size) * vector_count(size, lanes), abs(size - usual)
+        return -(-extent // size) * target.vector_count(size, lanes), abs(size - usual)
 
     return min(sizes, key=vectors)
