@@ -105,7 +105,9 @@ def lowering_context(group: Group, variant: Variant, plan: Plan) -> LoweringCont
     held = {tensor for tensors in variant.held.values() for tensor in tensors}
     ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if held else {}
     nodes = {node.name: promote_halves(node.expr, held, ttypes) for node in group.nodes}
-    nodes |= {name: rounded(nodes[name], ttypes[name]) for name in group.outputs if name in held}
+    nodes |= {
+        name: rounded(nodes[name], ttypes[name]) for name in group.outputs if name in held and not nodes[name].reduce
+    }
     inside = held.intersection(nodes).difference(group.outputs)
     promoted = {name: replace(plan.tensors[name], ttype=PROMOTED_TTYPE) for name in inside}
     read = {name: operands(expr) for name, expr in nodes.items()}

@@ -24,7 +24,7 @@ from tilec.scheduler.graph_passes.rewrite import constant_tensors
 from tilec.scheduler.online.shared_reductions import SharedReductions
 from tilec.scheduler.search_cache import Content, Part, PartDescription, SearchCache
 from tilec.scheduler.target_model import TargetModel
-from tilec.scheduler.tiling.register_tiles import RegisterTile, halves, register_tile
+from tilec.scheduler.tiling.register_tiles import RegisterTile, halves, matrix_choices, register_tile
 from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in, fitted, look, ranked, task_tiles
 from tilec.scheduler.tiling.tile_footprints import leaves, tile_box
 from tilec.scheduler.tiling.tiling_problem import Extents, Objective, TilingProblem
@@ -188,7 +188,7 @@ class FusionProblem:
             known = register_options(part, self.graph, self.constants, self.target, self.numbers, within)
             self.cache.registers[key] = known
             return known
-        return tuple(replace(tile, vector=described.vector) for tile in known)
+        return tuple(tile if tile.unit else replace(tile, vector=described.vector) for tile in known)
 
     def leaving(self, members: Sequence[int]) -> tuple[str, ...]:
         """Tensors of some parts that others or the model's outputs need, in the order of the nodes."""
@@ -306,7 +306,9 @@ class FusionProblem:
         return replace(
             tile,
             steps={names[int(n)]: of for n, of in tile.steps.items()},
-            registers=tuple(replace(r, vector=v) for r, v in zip(tile.registers, vectors, strict=True)),
+            registers=tuple(
+                r if r.unit else replace(r, vector=v) for r, v in zip(tile.registers, vectors, strict=True)
+            ),
         )
 
     def at_sizes(self, sizes: Mapping[str, int]) -> FusionProblem:
@@ -363,11 +365,16 @@ def register_options(
     if target.hides_latency_by_threads and part[0].expr.reduce:
         targets += [replace(target, registers=n) for n in SMALLER_REGISTER_COUNTS if n < target.registers]
     tiles = [
+        register_tile(part, graph, constants, each, numbers, within, matrix=matrix)
+        for each in targets
+        for matrix in matrix_choices(part[0].expr, graph, target)[:1]
+    ]
+    tiles += [
         register_tile(part, graph, constants, each, numbers, within, held=held)
         for each in targets
         for held in held_options(part, graph, constants, each)
     ]
-    return tuple({(tuple(tile.sizes.items()), tile.held): tile for tile in tiles}.values())
+    return tuple({(tuple(tile.sizes.items()), tile.held, tile.unit): tile for tile in tiles}.values())
 
 
 def held_options(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.ir.lane_counts import covering_lanes
+from tilec.ir.matrix_units import MatrixUnit
 from tilec.ir.plan import PlanLevel, Pool, tile_levels
 from tilec.ir.types import HALVES
 from tilec.ir.vector_pieces import vector_count
@@ -36,8 +37,9 @@ class TargetModel:
     `registers` their number (`vectors`: whether there are any).  A core reads `feed` bytes a cycle from its level into
     registers, fills it with `refill` bytes a second and copies within it at `copy`.  `peak` counts operations a second
     of all cores, of f32.  `units` are functions of words that its compute units have, with their names, the fastest
-    first.  Half precision of the `widened` types, which no unit takes but in words, is computed in f32.  `costs` are
-    the measured constants of its class of machines.
+    first, `matrices` its units of matrices, each with how many times as fast as the peak it is.  Half precision of the
+    `widened` types, which units take in words and matrices alone, is computed in f32.  `costs` are the measured
+    constants of its class of machines.
     """
 
     name: str
@@ -60,6 +62,7 @@ class TargetModel:
     transaction: int = 1
     peak: float = 1.0
     units: tuple[tuple[str, str], ...] = ()
+    matrices: tuple[tuple[MatrixUnit, float], ...] = ()
     widened: frozenset[str] = frozenset()
     costs: MachineCosts = CpuCosts()
 
@@ -163,7 +166,8 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
     clock = peak / device.cores / max(1, lanes_bytes // 4) / 4
     own = device.bandwidth(device.core_level) or device.bandwidth(device.level_names[0]) or 1
     feed = own / device.cores / clock * costs.fed_share
-    words = device.dot_units
+    words, matrices = device.dot_units, device.matrix_units
+    joined = {*words.values(), *(unit.name for unit, _ in matrices)}
     return TargetModel(
         name=device.name,
         levels=tile_levels(memories, {memories[index].name for index in chosen}),
@@ -185,7 +189,8 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
         transaction=max(device.levels[0].transaction.bytes, device.levels[max(0, core - 1)].transaction.bytes),
         peak=float(peak),
         units=tuple(words.items()),
-        widened=HALVES - {ttype for unit in device.compute if unit.name not in words.values() for ttype in unit.inputs},
+        matrices=tuple((unit, rate / peak) for unit, rate in matrices),
+        widened=HALVES - {t for unit in device.compute if unit.name not in joined for t in unit.inputs},
         costs=costs,
     )
 

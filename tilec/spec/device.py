@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from tilec.artifact import digest_object
 from tilec.errors import did_you_mean
 from tilec.ir.dots import DOTS, WORD_TTYPE
+from tilec.ir.matrix_units import MatrixUnit, Span
 from tilec.ir.types import TTYPES, is_float
 from tilec.spec.located import Refused, Spec
 from tilec.spec.probe_record import ProbeRecord
@@ -110,6 +111,27 @@ ElementType = Annotated[str, AfterValidator(_known_type)]
 """Name of a tType."""
 
 
+class LaneSpan(Spec):
+    """How lanes lie along an axis of a fragment: lane number // step % lanes, each with `vector` neighbours a round."""
+
+    lanes: int = Field(default=1, gt=0, le=1024, description="lanes along the axis")
+    step: int = Field(default=1, gt=0, le=1024, description="distance of the numbers of neighbouring lanes")
+    vector: int = Field(default=1, gt=0, le=64, description="neighbours that a lane holds")
+
+    @property
+    def span(self) -> Span:
+        """The span of the tile program."""
+        return Span(self.lanes, self.step, self.vector)
+
+
+class Fragments(Spec):
+    """What each lane of a warp holds of the operands of a matrix instruction, axis by axis."""
+
+    a: dict[Literal["m", "k"], LaneSpan] = Field(description="left factor")
+    b: dict[Literal["k", "n"], LaneSpan] = Field(description="right factor")
+    c: dict[Literal["m", "n"], LaneSpan] = Field(description="sums")
+
+
 class ComputeUnit(Spec):
     """Something that multiplies and adds: its types, the tile that it takes and the rate of all of them together.
 
@@ -122,9 +144,36 @@ class ComputeUnit(Spec):
     tile: dict[Literal["m", "n", "k"], Annotated[int, Field(gt=0, le=MOST)]] = Field(
         default_factory=dict, description="extents of the product that one instruction computes (absent: one element)"
     )
+    fragments: Fragments | None = Field(
+        default=None, description="lanes of one instruction's operands (absent: GPU code does not use the unit)"
+    )
     rate: FlopsPerSecond = Field(gt=0, description="of all units of the device; divides the operations of a group")
     scope: str = Field(default="", description="spread loop whose units execute one instruction together")
     energy: Femtojoules | None = Field(default=None, description="of a multiply-add, where a source tells it")
+
+    @field_validator("fragments")
+    @classmethod
+    def _fragments_fill_the_tile(cls, fragments: Fragments | None, info: ValidationInfo) -> Fragments | None:
+        tile = info.data.get("tile", {})
+        for name, axes in () if fragments is None else (("a", fragments.a), ("b", fragments.b), ("c", fragments.c)):
+            for axis in {"a": "mk", "b": "kn", "c": "mn"}[name]:
+                of = axes.get(axis)  # type: ignore[call-overload]
+                if of is None or tile.get(axis, 1) % (of.lanes * of.vector):
+                    given = "has no span" if of is None else f"takes {of.lanes} lanes of {of.vector}"
+                    raise ValueError(f"fragment {name} {given} along {axis}, where the tile has {tile.get(axis, 1)}")
+        return fragments
+
+    @property
+    def matrix(self) -> MatrixUnit | None:
+        """The unit as one of matrices, of which lanes hold fragments; None for any other."""
+        if self.fragments is None:
+            return None
+        a, b, c = self.fragments.a, self.fragments.b, self.fragments.c
+        return MatrixUnit(
+            *(self.name, self.inputs, self.accumulator),
+            *(self.tile.get("m", 1), self.tile.get("n", 1), self.tile.get("k", 1)),
+            *((a["m"].span, a["k"].span), (b["k"].span, b["n"].span), (c["m"].span, c["n"].span)),
+        )
 
 
 class Vector(Spec):
@@ -285,6 +334,12 @@ class DeviceSpec(Spec):
             and unit.tile == {"n": lanes, "k": dot.count}
         ]
         return {function: name for _, function, name in sorted(found)}
+
+    @property
+    def matrix_units(self) -> tuple[tuple[MatrixUnit, int], ...]:
+        """Units of matrices with their rates, FLOP/s of the whole device, the fastest first."""
+        found = [(unit.matrix, unit.rate) for unit in self.compute if unit.matrix is not None]
+        return tuple(sorted(((m, rate) for m, rate in found if m), key=lambda each: (-each[1], each[0].name)))
 
     def peak(self, inputs: tuple[str, str], accumulator: str) -> int:
         """The highest rate for these types, FLOP/s of the whole device; 0 when no unit takes them."""

@@ -32,8 +32,10 @@ def build(plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOpti
     """
     target = GpuTarget.of(device, options)
     ranges = algebra_ranges(plan.symbols, plan.symbol_ranges)
+    units = {unit.name: unit for unit in target.units}
     printed = {
-        name: kernel_of(program, f"tilec_{name}", target.lanes, ranges) for name, program in kernels.programs.items()
+        name: kernel_of(program, f"tilec_{name}", target.lanes, ranges, units)
+        for name, program in kernels.programs.items()
     }
     code = {
         name: KernelCode(each.symbol, {each.symbol: each.text}, each.grid, symbols=each.symbols)

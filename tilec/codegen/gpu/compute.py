@@ -11,6 +11,7 @@ from tilec.codegen.gpu.copies import WIDEST, contiguous
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.lanes import axis_lanes, guarded_accesses
+from tilec.codegen.gpu.matrix_tile import multiply
 from tilec.codegen.gpu.operands import Operand, Points
 from tilec.codegen.gpu.point_value import load_operands, point_value
 from tilec.codegen.gpu.scalar_text import combined, loaded, stored
@@ -35,7 +36,9 @@ def compute(state: KernelState, statement: ComputeTile, target: Buffer, ranges: 
     state.lines.add(f"// {tensor_text(statement.expr)}"[:160])
     one = _tile(state, statement, target, ranges)
     with state.nested([f"if ({state.active})" if state.active else ""]):
-        if statement.expr.reducer is None:
+        if id(statement) in state.maps.products:
+            multiply(one, *state.maps.products[id(statement)])
+        elif statement.expr.reducer is None:
             _pure(one)
         else:
             _reduction(one)
@@ -216,8 +219,9 @@ def _over_lanes(one: LaneTile, name: str, total: int, reducer: str) -> None:
     if lanes is None:
         return
     counter, distance = one.state.names.fresh("e"), one.state.names.fresh("d")
+    first, last = lanes.step * lanes.count // 2, lanes.step
     heads = [
-        f"#pragma unroll\nfor (int {distance} = {lanes.count // 2}; {distance} > 0; {distance} /= 2)",
+        f"#pragma unroll\nfor (int {distance} = {first}; {distance} >= {last}; {distance} /= 2)",
         f"#pragma unroll\nfor (int {counter} = 0; {counter} < {total}; ++{counter})",
     ]
     with one.state.nested(heads):

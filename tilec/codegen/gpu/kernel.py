@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -19,6 +19,7 @@ from tilec.ir.algebra import KnownRanges, bounds_of, simplify
 from tilec.ir.concurrency import iterations_per_unit
 from tilec.ir.expr import Const, Expr, Var, constant_value
 from tilec.ir.lifetimes import statements
+from tilec.ir.matrix_units import MatrixUnit
 from tilec.ir.program import (
     Allocate,
     Barrier,
@@ -54,12 +55,19 @@ class KernelText:
     symbols: tuple[str, ...]
 
 
-def kernel_of(program: Program, symbol: str, lanes: int, ranges: KnownRanges) -> KernelText:
-    """The kernel of a program whose units have so many lanes. Raises UnsupportedError for what has no GPU code."""
+def kernel_of(
+    program: Program,
+    symbol: str,
+    lanes: int,
+    ranges: KnownRanges,
+    units: Mapping[str, MatrixUnit] | None = None,
+) -> KernelText:
+    """The kernel of a program whose units have so many lanes; `units` of matrices by name. Raises UnsupportedError for
+    what has no GPU code."""
     _check_levels(program)
     nest, body = _grid(program)
     threads = _threads(body, lanes, ranges)
-    state = KernelState(program, lane_maps(program, lanes), lanes, threads)
+    state = KernelState(program, lane_maps(program, lanes, units), lanes, threads)
     for parameter in program.parameters:
         state.buffers[parameter.name] = parameter
         state.shapes[parameter.tensor] = parameter.shape
@@ -67,8 +75,7 @@ def kernel_of(program: Program, symbol: str, lanes: int, ranges: KnownRanges) ->
     for each in statements(program.body):
         if isinstance(each, ComputeTile):
             state.shapes.setdefault(each.expr.tensor, each.expr.shape)
-    units = max(1, threads // lanes)
-    ranges = with_ranges(ranges, {LANE.name: lanes, UNIT.name: units, THREAD.name: threads})
+    ranges = with_ranges(ranges, {LANE.name: lanes, UNIT.name: max(1, threads // lanes), THREAD.name: threads})
     inner = with_ranges(ranges, {loop.variable: loop.extent for loop in nest})
     _body(state, body, inner)
     grid = iterations(loop.extent for loop in nest)

@@ -4,7 +4,8 @@ A unit is what a spread loop of the highest level runs on: a thread, of one lane
 the last spatial iterator that has enough points, else along all of them together, the last ones first, where these have
 enough, else along the last reduce iterator. A buffer lies as the tile that makes it does; what all lanes compute, all
 hold. A tile that reads another lane's element either takes it from the lane that has it, where all lanes want the same
-one, or all lanes compute what it reads.
+one, or all lanes compute what it reads.  Sums of a unit of matrices lie as its instructions leave them, and what is
+computed on them follows.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilec.codegen.gpu.index_text import is_data_dependent
+from tilec.errors import UnsupportedError
 from tilec.ir.algebra import bounds_of, simplify
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, children, constant_value, variables
 from tilec.ir.lane_counts import lane_counts
 from tilec.ir.lifetimes import statements
+from tilec.ir.matrix_units import MatrixProduct, MatrixUnit, matrix_product
 from tilec.ir.program import Allocate, Buffer, ComputeTile, LoadTiles, Program, StoreTiles
 
 VECTORS = (4, 2, 1)
@@ -41,11 +44,13 @@ LaneMap = tuple[Lanes, ...]
 
 @dataclass
 class LaneMaps:
-    """Lane maps of the tiles (by `id`) and register buffers (by name) of a program."""
+    """Lane maps of the tiles (by `id`) and register buffers (by name) of a program, and the `products` that units of
+    matrices compute (by `id` of the tile)."""
 
     lanes: int
     tiles: dict[int, LaneMap] = field(default_factory=dict)
     buffers: dict[str, LaneMap] = field(default_factory=dict)
+    products: dict[int, tuple[MatrixUnit, MatrixProduct]] = field(default_factory=dict)
 
 
 def axis_lanes(lanes: LaneMap, along: str | int) -> Lanes | None:
@@ -58,8 +63,8 @@ def idle_lanes(lanes: LaneMap, total: int) -> int:
     return (total - 1) & ~sum((each.count - 1) * each.step for each in lanes)
 
 
-def lane_maps(program: Program, lanes: int) -> LaneMaps:
-    """The lane maps of a program whose units have this many lanes."""
+def lane_maps(program: Program, lanes: int, units: Mapping[str, MatrixUnit] | None = None) -> LaneMaps:
+    """The lane maps of a program whose units have this many lanes; `units` of matrices by name."""
     inside = list(statements(program.body))
     top = program.levels[-1].name
     registers = {s.buffer.name: s.buffer for s in inside if isinstance(s, Allocate) and s.buffer.level == top}
@@ -69,11 +74,79 @@ def lane_maps(program: Program, lanes: int) -> LaneMaps:
     if lanes == 1:
         maps.buffers = dict.fromkeys(registers, ())
         return maps
+    maps.products = dict(_products(program, tiles, units or {}))
+    _follow_products(maps, tiles, registers)
     _place_results(maps, tiles, registers)
     _place_loaded(maps, tiles, registers, inside)
     while _demote(maps, tiles, registers):
         pass
+    for tile in tiles:
+        if id(tile) in maps.products and maps.tiles[id(tile)] != product_map(*maps.products[id(tile)]):
+            raise UnsupportedError(
+                f"kernel {program.name} reads {tile.target} otherwise than lanes of {tile.unit} hold it",
+                hint="Leave the unit of this node out of the plan.",
+            )
     return maps
+
+
+def _products(
+    program: Program, tiles: Sequence[ComputeTile], units: Mapping[str, MatrixUnit]
+) -> Iterator[tuple[int, tuple[MatrixUnit, MatrixProduct]]]:
+    """The products that units of matrices compute. Raises UnsupportedError for what they cannot."""
+    buffers = {
+        b.name: b
+        for b in (*program.parameters, *(s.buffer for s in statements(program.body) if isinstance(s, Allocate)))
+    }
+    top = program.levels[-1].name
+    for tile in tiles:
+        if tile.unit in units:
+            unit = units[tile.unit]
+            read = {tensor: buffers[name] for tensor, name in tile.operands}
+            product = matrix_product(tile.expr, {t: b.ttype for t, b in read.items()}, unit)
+            if product is None or any(b.level == top for b in read.values()):
+                raise UnsupportedError(
+                    f"kernel {program.name} computes {tile.target} by {unit.name}, which takes products of matrices of "
+                    f"{' and '.join(unit.inputs)} in memory",
+                    hint="Leave the unit of this node out of the plan.",
+                )
+            yield id(tile), (unit, product)
+
+
+def product_map(unit: MatrixUnit, product: MatrixProduct) -> LaneMap:
+    """How lanes hold the sums of a unit."""
+    rows, columns = unit.sums
+    spans = ((product.columns, columns), (product.rows, rows))
+    return tuple(Lanes(along, span.vector, span.lanes, span.step) for along, span in spans if span.lanes > 1)
+
+
+def _follow_products(maps: LaneMaps, tiles: Sequence[ComputeTile], registers: Mapping[str, Buffer]) -> None:
+    """Tiles of products have the maps of their units, and tiles that read what these compute follow them."""
+    held: dict[str, LaneMap] = {}
+    for tile in tiles:
+        if id(tile) in maps.products:
+            maps.tiles[id(tile)] = product_map(*maps.products[id(tile)])
+        else:
+            read = [name for _, name in tile.operands if name in held]
+            wanted = [lanes for name in read for lanes in _following(held[name], tile, registers[name])]
+            if not wanted:
+                continue
+            maps.tiles[id(tile)] = wanted[0]
+        if tile.target in registers:
+            held[tile.target] = _result_map(maps.tiles[id(tile)], tile, registers[tile.target])
+
+
+def _following(held: LaneMap, tile: ComputeTile, buffer: Buffer) -> Iterator[LaneMap]:
+    """Maps with which each lane of a tile reads its own elements of a buffer."""
+    begins = {name: lo for name, lo, _ in tile.box}
+    for access, _ in reads_of(tile, buffer.name):
+        found = []
+        for each in held:
+            assert isinstance(each.along, int)
+            along = access.index[each.along]
+            if isinstance(along, Var) and _same(begins[along.name], buffer.lo[each.along]):
+                found.append(replace(each, along=along.name))
+        if len(found) == len(held) > 0:
+            yield tuple(found)
 
 
 def most(lo: Expr, hi: Expr) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tilec.ir.matrix_units import MatrixUnit
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 
@@ -17,12 +18,13 @@ Language = Literal["cuda", "hip"]
 @dataclass(frozen=True, slots=True)
 class GpuTarget:
     """A unit of the device has `lanes`: those of its vectors, as a warp has, or one, as a thread has; its warps have
-    `warp` lanes. The text is of a `language`; `processor` is what it is compiled for."""
+    `warp` lanes; `units` multiply matrices. The text is of a `language`; `processor` is what it is compiled for."""
 
     language: Language
     processor: str
     lanes: int
     warp: int
+    units: tuple[MatrixUnit, ...] = ()
 
     @classmethod
     def of(cls, device: DeviceSpec, options: CodegenOptions) -> GpuTarget:
@@ -30,7 +32,8 @@ class GpuTarget:
         lanes = device.vector.bytes // WORD if device.vector is not None else 1
         language: Language = "hip" if device.target.backend == "hip" else "cuda"
         warp = lanes if lanes > 1 else 64 if language == "hip" else 32
-        return cls(language, options.processor or device.target.processor or "", lanes, warp)
+        units = tuple(unit for unit, _ in device.matrix_units)
+        return cls(language, options.processor or device.target.processor or "", lanes, warp, units)
 
     @property
     def suffix(self) -> str:

@@ -103,6 +103,37 @@ template <class T> T_DEV T t_shfl(T x, int lane) { return (T)__shfl_sync(0xfffff
 #endif
 #endif
 
+// -- matrices: words of fragments of a lane, and rows of 16 bytes of four matrices of eight rows
+
+T_BITS unsigned t_word(f16 a, f16 b) { return a.bits | (unsigned)b.bits << 16; }
+T_BITS unsigned t_word(bf16 a, bf16 b) { return a.bits | (unsigned)b.bits << 16; }
+template <class T> T_BITS unsigned t_word(T a, T b, T c, T d) {
+  static_assert(sizeof(T) == 1, "elements of a byte");
+  return (unsigned)(unsigned char)a | (unsigned)(unsigned char)b << 8 | (unsigned)(unsigned char)c << 16 |
+         (unsigned)(unsigned char)d << 24;
+}
+#if !defined(TILE_EMULATOR) && !defined(__HIP__) && __CUDA_ARCH__ >= 800
+T_DEV unsigned t_shared(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+T_DEV void ldmatrix4(unsigned* r, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(t_shared(row)) : "memory");
+}
+T_DEV void ldmatrix4t(unsigned* r, const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(t_shared(row)) : "memory");
+}
+#define T_MMA(name, text, S, constraint) \
+  T_DEV void t_mma_##name(S* c, const unsigned* a, const unsigned* b) { \
+    asm volatile("mma.sync.aligned." text " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                 : constraint(c[0]), constraint(c[1]), constraint(c[2]), constraint(c[3]) \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); \
+  }
+T_MMA(m16n8k16_f16, "m16n8k16.row.col.f32.f16.f16.f32", float, "+f")
+T_MMA(m16n8k16_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", float, "+f")
+T_MMA(m16n8k32_s8, "m16n8k32.row.col.s32.s8.s8.s32", int, "+r")
+T_MMA(m16n8k32_u8_s8, "m16n8k32.row.col.s32.u8.s8.s32", int, "+r")
+#endif
+
 // -- scalar functions: NaN comes through maximum and minimum, integers wrap, // and % floor, division by 0 gives 0
 
 #define T_FLOATS(name, f, d) \

@@ -70,6 +70,36 @@ static inline void emu_ldmatrix(unsigned* r, const void* row, bool transposed, i
     }
 }
 
+struct emu_words { unsigned a[4], b[2]; };
+#define EMU_MMA(E, F, S, DEPTH, c, a, b) emu_products<E, F, S, DEPTH>(c, a, b, EMU_HERE)
+#define t_mma_m16n8k16_f16(c, a, b) EMU_MMA(f16, f16, float, 16, c, a, b)
+#define t_mma_m16n8k16_bf16(c, a, b) EMU_MMA(bf16, bf16, float, 16, c, a, b)
+#define t_mma_m16n8k32_s8(c, a, b) EMU_MMA(signed char, signed char, int, 32, c, a, b)
+#define t_mma_m16n8k32_u8_s8(c, a, b) EMU_MMA(unsigned char, signed char, int, 32, c, a, b)
+static inline float emu_number(f16 x) { return t_f32(x); }
+static inline float emu_number(bf16 x) { return t_f32(x); }
+static inline int emu_number(signed char x) { return x; }
+static inline int emu_number(unsigned char x) { return x; }
+template <class E, class F, class S, int DEPTH>
+static inline void emu_products(S* c, const unsigned* a, const unsigned* b, int site) {
+  constexpr int EACH = 4 / sizeof(E);  // elements of a word
+  emu_words mine;
+  memcpy(mine.a, a, sizeof(mine.a));
+  memcpy(mine.b, b, sizeof(mine.b));
+  auto all = emu::exchange(&mine, sizeof(mine), site);
+  for (int i = 0; i < 4; i++) {
+    int row = emu::lane() / 4 + 8 * (i / 2), column = emu::lane() % 4 * 2 + i % 2;
+    for (int k = 0; k < DEPTH; k++) {
+      int half = k / (DEPTH / 2), lane = k % (DEPTH / 2) / EACH;
+      E x;
+      F y;
+      memcpy(&x, all[row % 8 * 4 + lane] + 4 * (half * 2 + row / 8) + k % EACH * sizeof(E), sizeof(E));
+      memcpy(&y, all[column * 4 + lane] + 16 + 4 * half + k % EACH * sizeof(F), sizeof(F));
+      c[i] += emu_number(x) * emu_number(y);
+    }
+  }
+}
+
 struct emu_fragments { _Float16 a[8], b[4]; };
 #define mma_m16n8k16(c0, c1, c2, c3, a, b) emu_mma(c0, c1, c2, c3, a, b, EMU_HERE)
 static inline void emu_mma(float& c0, float& c1, float& c2, float& c3, const unsigned* a, const unsigned* b, int site) {

@@ -120,7 +120,7 @@ def _permutations(nodes: Nodes, tensors: Mapping[str, Tensor], found: Sequence[L
 
 def _types(group: Group, variant: Variant, plan: Plan) -> Iterator[Refusal]:
     """Types in which tensors of the group are not held: f32 alone holds half precision without rounding, and sums that
-    leave the group are rounded in their own type."""
+    leave the group are rounded in their own type below the highest level."""
     read = {tensor for node in group.nodes for tensor in operands(node.expr)}
     sums = {node.name for node in group.nodes if node.expr.reduce and node.name in group.outputs}
     halves = [t for t in sorted(read - sums) if plan.tensors[t].ttype in HALVES]
@@ -129,7 +129,7 @@ def _types(group: Group, variant: Variant, plan: Plan) -> Iterator[Refusal]:
             if level == variant.levels[0]:
                 why = {"what": "type in a buffer", "level": level, "why": "tensors have their own types there"}
                 yield Refusal(tensor, "unused", why)
-            elif tensor not in halves:
+            elif tensor not in halves and (level != variant.levels[-1] or tensor not in sums):
                 yield _unknown(level, "half precision tensor that the group reads", tensor, halves)
             elif ttype != PROMOTED_TTYPE:
                 yield _unknown(tensor, f"type that holds {plan.tensors[tensor].ttype}", ttype, (PROMOTED_TTYPE,))

@@ -5,7 +5,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,9 @@ from tilec.runtime.times import Times
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+ALIGNMENT = 256
+"""Bytes at whose multiples constants begin, as memory does that a driver allocates."""
 
 POISON = 0xFF
 
@@ -49,12 +52,22 @@ class GpuExecutor:
         self.manifest = manifest
         self.code: GpuCode = manifest.gpu
         self.module = driver.load(manifest.gpu, folder)
-        self.weights = [map_weights(folder, file, check) for file in manifest.weights]
-        self.uploaded = [self.allocate(self, each.nbytes) for each in self.weights]
-        for block, place in zip(self.weights, self.uploaded, strict=True):
-            driver.upload(place, block)
+        self._places = self._upload([map_weights(folder, file, check) for file in manifest.weights])
         self._waiting: list[GpuRun] = []
         self.stream = threading.Lock()
+
+    def constant(self, number: int) -> int:
+        """The address of a constant on the device."""
+        return self._places[number]
+
+    def _upload(self, files: "Sequence[NDArray[np.uint8]]") -> list[int]:
+        """Copy the constants, each to where vectors of its elements may begin, as they may not in a file."""
+        constants = self.manifest.constants
+        offsets = list(accumulate((-(-each.bytes // ALIGNMENT) * ALIGNMENT for each in constants), initial=0))
+        block = self.allocate(self, offsets[-1])
+        for each, offset in zip(constants, offsets, strict=False):
+            self.driver.upload(block + offset, files[each.file][each.offset : each.offset + each.bytes])
+        return [block + offset for offset in offsets[:-1]]
 
     @property
     def takes_device_arrays(self) -> bool:
@@ -137,7 +150,7 @@ class GpuRun:
         """A copy of what a call reads from the arena or the constants."""
         assert spec.tensor is not None
         array: NDArray[Any] = np.empty(spec.tensor.bound_shape, numpy_dtype(spec.tensor.ttype))
-        place = self._arena + spec.at if spec.space == "arena" else self._constant(spec.at)
+        place = self._arena + spec.at if spec.space == "arena" else self._executor.constant(spec.at)
         with self._executor.stream:
             self._driver.download(array, place)
         return array
@@ -188,13 +201,9 @@ class GpuRun:
             "input": lambda: self._tensors[argument.index],
             "output": lambda: self._tensors[self._first_output + argument.index],
             "arena": lambda: self._arena,
-            "constant": lambda: self._constant(argument.index),
+            "constant": lambda: self._executor.constant(argument.index),
         }
         return bases[argument.space]() + argument.offset
-
-    def _constant(self, number: int) -> int:
-        constant = self._executor.manifest.constants[number]
-        return self._executor.uploaded[constant.file] + constant.offset
 
 
 def _bytes(spec: TensorSpec) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tilec.ir.dots import dot_of
-from tilec.ir.expr import Const, accesses
+from tilec.ir.expr import Const, accesses, operands
 from tilec.ir.graph import Graph, Node
 from tilec.ir.plan import Cost, Group, PlanLevel, Sizes, Tail, Variant
 from tilec.lower.promote_halves import PROMOTED_TTYPE
@@ -124,7 +124,7 @@ class GroupBuilder:
             sizes = {i: register.sizes.get(i, alone.extent(i)) for i in alone.final.spatial}
             self.orders[key] = kept_order(alone, register.sizes, sizes, target.near // 2)
         order = self.orders.get(key, ())
-        return Block(len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped)
+        return Block(len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped, unit=register.unit)
 
     def tiled_group(self, block: Block, outputs: tuple[str, ...], target: TargetModel, seconds: float) -> TiledGroup:
         """The group of a block, its tree as the tables of a variant."""
@@ -152,7 +152,11 @@ class GroupBuilder:
                 layouts |= self.layouts[part.final.name]
                 read_in_place |= self.direct[part.final.name]
                 converted |= self.converted[part.final.name]
-        exprs, units = [node.expr for node in block.nodes], dict(target.units)
+        exprs, words = [node.expr for node in block.nodes], dict(target.units)
+        units = {node.name: words[fn] for node in block.nodes if (fn := dot_of(node.expr.value)) in words}
+        units |= {part.nodes[0].name: part.unit for part in block.walk() if part.unit}
+        wide = wide_inside(exprs, outputs, self.graph.tensors, target.widened)
+        sums = {name for name in _sums(block) if name not in wide and self.graph.tensors[name].ttype in target.widened}
         variant = Variant(
             guard=Const(True),
             levels=tuple(level.name for level in target.levels),
@@ -164,9 +168,9 @@ class GroupBuilder:
             tails=tails,
             loads=_loads(block, target, read_in_place),
             layouts={target.core_level: layouts} if layouts else {},
-            units={node.name: units[fn] for node in block.nodes if (fn := dot_of(node.expr.value)) in units},
+            units=units,
             shared={name: entry for part in block.walk() for name, entry in part.shared.items()},
-            held=_held(block, wide_inside(exprs, outputs, self.graph.tensors, target.widened), converted, target),
+            held=_held(block, wide, converted, sums, target),
         )
         kernel = kernel_name(block.nodes, outputs, connect, variant, self.graph.tensors, target.levels)
         return TiledGroup(block, outputs, connect, replace(variant, kernel=kernel), seconds)
@@ -212,10 +216,22 @@ def _loads(block: Block, target: TargetModel, direct: Set[str]) -> dict[str, tup
     return loads
 
 
-def _held(block: Block, wide: Sequence[str], converted: Set[str], target: TargetModel) -> dict[str, dict[str, str]]:
+def _sums(block: Block) -> Iterator[str]:
+    """Results of units of matrices that no other part of a group reads."""
+    for part in block.walk():
+        name = part.nodes[0].name
+        if part.unit and all(node in part.nodes for node in block.nodes if name in operands(node.expr)):
+            yield name
+
+
+def _held(
+    block: Block, wide: Sequence[str], converted: Set[str], sums: Set[str], target: TargetModel
+) -> dict[str, dict[str, str]]:
     """Level -> tensors -> types: what is `wide` is f32 from the lowest level where the group holds it, what is
-    `converted` from a core's."""
+    `converted` from a core's, `sums` at the highest."""
     held: dict[str, dict[str, str]] = {}
+    if sums:
+        held[target.top] = dict.fromkeys(sorted(sums), PROMOTED_TTYPE)
     if converted:
         held[target.core_level] = dict.fromkeys(sorted(converted), PROMOTED_TTYPE)
     for tensor in wide:

@@ -31,7 +31,7 @@ from tilec.scheduler.building.kernel_names import kernel_name
 from tilec.scheduler.building.subplan import subplan
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.search_cache import Part
-from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
+from tilec.scheduler.tiling.register_tiles import RegisterTile, matrix_choice, register_tile
 from tilec.scheduler.tiling.several_sizes import at_sizes
 from tilec.scheduler.tiling.task_tiles import TaskTile, task_tile
 
@@ -214,7 +214,10 @@ def _register_tile_at(at: FusionProblem, part: Part, like: RegisterTile) -> Regi
     if vector.kind == "spatial" and any(is_panelled(o, anchor, vector, at.constants) for o in operands_of(anchor)):
         whole = extent_of(anchor.domain[vector.iterator], at.numbers)
         decided = {vector.iterator: like.sizes.get(like.along, whole)}
-    return register_tile(part, at.graph, at.constants, at.target, at.numbers, decided=decided, held=like.held)
+    matrix = matrix_choice(anchor, at.graph, at.target, like.unit)
+    return register_tile(
+        part, at.graph, at.constants, at.target, at.numbers, decided=decided, held=like.held, matrix=matrix
+    )
 
 
 def _variant_of(

@@ -17,6 +17,7 @@ from tilec.scheduler.building.plan_costs import operations_at_peak
 from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN, FusionProblem
 from tilec.scheduler.refusals import refusal
 from tilec.scheduler.tiling.further_sinks import further_sinks, is_connected, sinks_of
+from tilec.scheduler.tiling.register_tiles import speed
 
 PICO = 1e12
 
@@ -182,7 +183,9 @@ def roofline(problem: FusionProblem, members: Sequence[int]) -> float:
     if problem.objective == "footprint" or not inside:
         return 0.0
     work = sum(
-        float(problem.numbers.size(operations_at_peak(n.expr))) for n in tiling.nodes if _multiplies(n.expr.reduce)
+        float(problem.numbers.size(operations_at_peak(n.expr))) / speed(n.expr, problem.graph, target)
+        for n in tiling.nodes
+        if _multiplies(n.expr.reduce)
     )
     return target.launch + max(work / target.peak, moved / target.refill / target.cores)
 

@@ -19,6 +19,7 @@ from tilec.scheduler.analysis.access import is_data_dependent
 from tilec.scheduler.analysis.promote_halves import wide_inside
 from tilec.scheduler.building.plan_costs import operations_at_peak
 from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.register_tiles import speed
 from tilec.scheduler.tiling.tiling_problem import Objective
 
 Parts = Sequence[Sequence[Node]]
@@ -167,7 +168,9 @@ class LevelProblem:
         return NodeFacts(
             bare=bare,
             extents={i: around[i] if i in around else int(self.numbers.size(e)) for i, e in expr.domain.items()},
-            work=float(self.numbers.size(operations_at_peak(expr))) / max(1, points),
+            work=float(self.numbers.size(operations_at_peak(expr)))
+            / max(1, points)
+            / speed(expr, self.graph, self.target),
             shapes=shapes,
             indices=tuple(
                 (r.tensor, tuple(frozenset[str]() if i is None else variables(i) for i in r.index)) for r in reads(bare)

@@ -24,7 +24,7 @@ from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.cache_reuse import TaskWalk
 from tilec.scheduler.tiling.common_iterators import common_iterators
 from tilec.scheduler.tiling.cost_model import CostTerms, cost_terms
-from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
+from tilec.scheduler.tiling.register_tiles import RegisterTile, matrix_choice, register_tile
 from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in
 from tilec.scheduler.tiling.tile_footprints import leaves
 from tilec.scheduler.tiling.tiling_problem import Extents, TilingProblem
@@ -34,13 +34,14 @@ from tilec.scheduler.tiling.tiling_problem import Extents, TilingProblem
 class PlannedPart:
     """A part with the sizes of its register tile (None: a plan does not decide them), as far as they are known by the
     iterators of its first node, whether last tiles are narrower, and the places of the operands of its first node that
-    a core's level holds in the type that half precision is computed in."""
+    a core's level holds in the type that half precision is computed in, and the unit of matrices that computes it."""
 
     nodes: tuple[Node, ...]
     sizes: Sizes | None = None
     decided: Sizes = field(default_factory=dict)
     clipped: bool = False
     held: tuple[int, ...] = ()
+    unit: str = ""
 
 
 def core_seconds(planned: PlannedGroup, block: Block, target: TargetModel, around: Extents) -> float:
@@ -77,7 +78,9 @@ def _part(nodes: tuple[Node, ...], sizes: Sizes, clipped: bool, planned: Planned
     whole = {i: int(planned.numbers.size(e)) for i, e in final.domain.items()}
     shared = common_iterators(nodes).shared
     decided = {names[first.name]: sizes.get(i, whole[i]) for i, names in shared.items()}
-    return PlannedPart(nodes, sizes, decided, clipped, _held(first, planned))
+    named = planned.variant.units.get(first.name, "")
+    unit = named if any(named == matrix.name for matrix, _ in planned.target.matrices) else ""
+    return PlannedPart(nodes, sizes, decided, clipped, _held(first, planned), unit)
 
 
 def _held(first: Node, planned: PlannedGroup) -> tuple[int, ...]:
@@ -154,14 +157,19 @@ def _register_tiles(parts: Sequence[PlannedPart], problem: TilingProblem, block:
     usual: list[RegisterTile] = []
     for part in parts:
         options = register_options(part.nodes, graph, constants, target, numbers)
-        usual += [tile for tile in options if part.sizes in (None, tile.sizes) and tile.held == part.held][:1]
+        alike = [tile for tile in options if (tile.held, tile.unit) == (part.held, part.unit)]
+        usual += [tile for tile in alike if part.sizes in (None, tile.sizes)][:1]
     if len(usual) == len(parts) and (len(parts) == 1 or block.inner):
         return tuple(_as_planned(tile, part) for tile, part in zip(usual, parts, strict=True))
     tile = TaskTile(block.sizes, block.steps, (), 0.0, 0.0, 0, True)
     within = extents_in(problem, tile) if len(parts) > 1 else [{}]
     return tuple(
         _as_planned(
-            register_tile(part.nodes, graph, constants, target, numbers, extents, part.decided, part.held), part
+            register_tile(
+                *(part.nodes, graph, constants, target, numbers, extents, part.decided, part.held),
+                matrix_choice(part.nodes[0].expr, graph, target, part.unit),
+            ),
+            part,
         )
         for part, extents in zip(parts, within, strict=True)
     )

@@ -12,6 +12,7 @@ from tilec.ir.expr import Expr, TensorExpr, accesses, operands, variables
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.lane_counts import lane_counts
+from tilec.ir.matrix_units import matrix_product
 from tilec.ir.types import element_bytes
 from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.scheduler.analysis.access import smoothness
@@ -20,6 +21,7 @@ from tilec.scheduler.analysis.vector_iterator import Vector, is_panelled, vector
 from tilec.scheduler.graph_passes.rematerialize import operations
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.common_iterators import common_iterators
+from tilec.scheduler.tiling.matrix_blocking import MatrixChoice, matrix_blocking
 from tilec.scheduler.tiling.register_blocking import moving, register_blocking
 from tilec.scheduler.tiling.tile_footprints import shapes_of
 from tilec.spec.machine_costs import MachineCosts
@@ -33,7 +35,8 @@ class RegisterTile:
     if there is none), `cycles` what one tile takes with its whole reduction.  Where tiles are `clipped`, last ones
     along other iterators are narrower instead of overlapping those before them.  `held` are places among the first
     node's operands: those that a core's level holds in the type that half precision is computed in.  `panelled` tells
-    that the first node reads constants that are packed in panels of the tile's width along the vector iterator.
+    that the first node reads constants that are packed in panels of the tile's width along the vector iterator.  `unit`
+    is the unit of matrices that computes the first node, "" where vectors do.
     """
 
     sizes: Mapping[str, int]
@@ -43,6 +46,7 @@ class RegisterTile:
     clipped: bool = False
     held: tuple[int, ...] = ()
     panelled: bool = False
+    unit: str = ""
 
 
 def register_tile(
@@ -54,19 +58,25 @@ def register_tile(
     within: Mapping[str, int] | None = None,
     decided: Mapping[str, int] | None = None,
     held: tuple[int, ...] = (),
+    matrix: MatrixChoice | None = None,
 ) -> RegisterTile:
     """The register tile of a part, for the node that begins it and everything computed on its result.
 
     `within` says how far the first node's iterators run in a core's tile (absent: all of it), `decided` which of its
-    sizes are not to be chosen, `held` which operands of the first node a core's level holds in the wider type.
+    sizes are not to be chosen, `held` which operands of the first node a core's level holds in the wider type, `matrix`
+    the unit of matrices that computes it.
     """
     anchor, final = part[0].expr, part[-1].expr
-    vector = vector_of(anchor, graph, constants, target.costs)
+    vector = vector_of(anchor, graph, constants, target.costs) if matrix is None else Vector("none", "")
     computed = (graph.tensors[name].ttype for name in (anchor.tensor, *_values(anchor, graph)))
     lanes = target.lanes(max(element_bytes(PROMOTED_TTYPE if of in target.widened else of) for of in computed))
     panels = anchor.reduce != () and any(is_panelled(o, anchor, vector, constants) for o in operands_of(anchor))
     lined, worth = (vector.iterator, 1.0) if anchor.reduce else _lined(anchor, graph, target.costs)
-    if anchor.reduce:
+    if matrix is not None:
+        shapes = shapes_of([anchor], graph)
+        tile = matrix_blocking(anchor, matrix, shapes, target, numbers, within or {}, decided or {})
+        sizes, cycles, clipped, lined = tile.sizes, tile.cycles, False, matrix.product.columns
+    elif anchor.reduce:
         lanes = lanes if vector.kind != "none" else 1
         shapes = shapes_of([anchor], graph)
         converted = [t for n, t in enumerate(operands(anchor)) if n not in held and n in halves(anchor, graph, target)]
@@ -88,7 +98,24 @@ def register_tile(
     along = names.get(vector.iterator, "") if vector.kind == "spatial" else ""
     kept = {names[i]: n for i, n in sizes.items() if i in names and _cuts(n, final.domain[names[i]], numbers)}
     panelled = panels and along in kept and int(numbers.size(final.domain[along])) % kept[along] == 0
-    return RegisterTile(kept, vector, along, cycles, clipped, held, panelled)
+    unit = matrix.unit.name if matrix is not None else ""
+    return RegisterTile(kept, vector, along, cycles, clipped, held, panelled, unit)
+
+
+def matrix_choices(expr: TensorExpr, graph: Graph, target: TargetModel) -> tuple[MatrixChoice, ...]:
+    """The units of matrices that compute a node, the fastest first."""
+    found = ((unit, speed, matrix_product(expr, graph.ttypes, unit)) for unit, speed in target.matrices)
+    return tuple(MatrixChoice(unit, speed, product) for unit, speed, product in found if product is not None)
+
+
+def speed(expr: TensorExpr, graph: Graph, target: TargetModel) -> float:
+    """How many times as fast as the peak of the target its fastest unit for a node is."""
+    return max((1.0, *(choice.speed for choice in matrix_choices(expr, graph, target))))
+
+
+def matrix_choice(expr: TensorExpr, graph: Graph, target: TargetModel, unit: str) -> MatrixChoice | None:
+    """The unit of a name for a node; None for none."""
+    return next((each for each in matrix_choices(expr, graph, target) if each.unit.name == unit), None)
 
 
 def halves(expr: TensorExpr, graph: Graph, target: TargetModel) -> tuple[int, ...]:

@@ -1,0 +1,106 @@
+"""Units that multiply matrices: how lanes hold their fragments, and which products they compute (L13, L21, L24).
+
+An instruction adds the product of `rows` x `depth` and `depth` x `columns` elements to `rows` x `columns` sums. Every
+lane of a warp holds a part of each of the three, its fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, TensorExpr, constant_value, variables
+from tilec.ir.scalars import is_weak, type_of
+from tilec.ir.types import HALVES
+
+LONG = 1 << 16
+"""Extent assumed for one that varies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """How lanes lie along an axis of a fragment: `lane // step % lanes`, each with `vector` neighbours a round."""
+
+    lanes: int = 1
+    step: int = 1
+    vector: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixUnit:
+    """A unit of a device: types of the factors and of the sum, extents of one instruction, and the spans of the
+    fragments: (rows, depth) of the left factor, (depth, columns) of the right one, (rows, columns) of the sums."""
+
+    name: str
+    inputs: tuple[str, str]
+    accumulator: str
+    rows: int
+    columns: int
+    depth: int
+    left: tuple[Span, Span]
+    right: tuple[Span, Span]
+    sums: tuple[Span, Span]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixProduct:
+    """A sum of products as a unit computes it: the iterators of rows, columns and depth, and the factors in the types
+    that the unit takes."""
+
+    rows: str
+    columns: str
+    depth: str
+    left: Expr
+    right: Expr
+
+
+def matrix_product(expr: TensorExpr, ttypes: Mapping[str, str], unit: MatrixUnit) -> MatrixProduct | None:
+    """A node as products of matrices of a unit; None where it is none. `ttypes` are those of its tensors.
+
+    Columns are the last spatial iterator that one factor alone has, rows the last one that the other alone has; depth
+    is the longest reduce iterator. Other iterators are loops around.
+    """
+    value = expr.value
+    if expr.reducer != "sum" or not isinstance(value, Binary) or value.op != "*":
+        return None
+    kind = type_of(value, ttypes)
+    if ("f32" if kind in HALVES else kind) != unit.accumulator:
+        return None
+    factors = [narrow_factor(each, ttypes) for each in (value.left, value.right)]
+    if any(body is None for body, _ in factors):
+        return None
+    bodies = [body for body, _ in factors if body is not None]
+    used = [variables(body) for body in bodies]
+    moving = [i for i, extent in zip(expr.spatial, expr.shape, strict=True) if constant_value(extent) != 1]
+    columns = next((i for i in reversed(moving) if (i in used[0]) != (i in used[1])), None)
+    if columns is None:
+        return None
+    right = 0 if columns in used[0] else 1
+    if (factors[1 - right][1], factors[right][1]) != unit.inputs:
+        return None
+    rows = next((i for i in reversed(moving) if i in used[1 - right] and i not in used[right]), None)
+    depths = [i for i in expr.reduce if i in used[0] and i in used[1]]
+    if rows is None or not depths:
+        return None
+    domain = expr.domain
+    depth = max(reversed(depths), key=lambda i: constant_value(domain[i]) or LONG)
+    return MatrixProduct(rows, columns, depth, bodies[1 - right], bodies[right])
+
+
+def narrow_factor(factor: Expr, ttypes: Mapping[str, str]) -> tuple[Expr | None, str]:
+    """A factor before it is converted to the type of the sum, which may happen inside a guard, and its type; None and
+    "" for any other. A literal of a guard keeps its value."""
+    match factor:
+        case Call("where", (condition, yes, Const() as no)):
+            body, kind = narrow_factor(yes, ttypes)
+            return (None if body is None else Call("where", (condition, body, no))), kind
+        case Call("i32" | "f32", (inner,)):
+            kind = type_of(inner, ttypes)
+            return (None, "") if is_weak(kind) else (inner, kind)
+    kind = type_of(factor, ttypes)
+    return (factor, kind) if kind in HALVES else (None, "")
+
+
+def reads_directly(factor: Expr) -> Access | None:
+    """The access that a factor is, behind no guard and no arithmetic."""
+    return factor if isinstance(factor, Access) else None

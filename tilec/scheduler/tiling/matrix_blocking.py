@@ -1,0 +1,108 @@
+"""Register tiles of products that units of matrices compute: whole fragments of rows and columns (W28, L13, L21).
+
+A step of such a tile loads the fragments of its rows and of its columns out of a core's level, and multiplies each with
+each. Tiles that extents do not divide are filled with zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.ir.expr import Access, Expr, TensorExpr, accesses
+from tilec.ir.intervals import Candidates
+from tilec.ir.matrix_units import MatrixProduct, MatrixUnit
+from tilec.ir.types import element_bytes
+from tilec.scheduler.analysis.access import runs_along
+from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.register_blocking import RegisterBlocking, moving
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST = 256
+"""Rows or columns of a tile at most."""
+
+LOAD = 4
+"""Bytes that a lane loads at once where neighbours along the depth lie side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixChoice:
+    """A unit, how many times as fast as the device's peak it is, and the product that it computes."""
+
+    unit: MatrixUnit
+    speed: float
+    product: MatrixProduct
+
+
+def matrix_blocking(
+    expr: TensorExpr,
+    choice: MatrixChoice,
+    shapes: Mapping[str, tuple[Expr, ...]],
+    target: TargetModel,
+    numbers: Candidates,
+    within: Mapping[str, int],
+    decided: Mapping[str, int],
+) -> RegisterBlocking:
+    """The best tile that fits the registers, else the smallest.
+
+    `within` tells how far iterators run in a core's tile, `decided` which sizes are not to be chosen.
+    """
+    unit, product = choice.unit, choice.product
+    extents = {i: max(1, min(int(numbers.size(e)), within.get(i, MOST**3))) for i, e in expr.domain.items()}
+    others = {i: n for i, n in decided.items() if i not in (product.rows, product.columns)}
+    products = prod(others.values())
+    rows = _sizes(extents[product.rows], unit.rows, decided.get(product.rows))
+    columns = _sizes(extents[product.columns], unit.columns, decided.get(product.columns))
+    m, n = (each.ravel() for each in np.meshgrid(rows, columns, indexing="ij"))
+    down, across = -(-m // unit.rows), -(-n // unit.columns)
+    lanes = target.lanes(4)
+    element = [element_bytes(ttype) for ttype in unit.inputs]
+    words = down * unit.rows * unit.depth * element[0] + across * unit.columns * unit.depth * element[1]
+    sums = down * unit.rows * across * unit.columns
+    fits = (products * sums + words // 4) // lanes <= target.registers
+    steps = -(-extents[product.depth] // unit.depth)
+    steps *= prod(extents[i] for i in expr.reduce if i != product.depth)
+    multiplied = 2.0 * sums * unit.depth / (4 * lanes * choice.speed)
+    loaded: Floats = np.zeros(m.shape)
+    sides = ((product.left, product.rows, down * unit.rows), (product.right, product.columns, across * unit.columns))
+    for (body, along, width), size in zip(sides, element, strict=True):
+        loaded = loaded + width * unit.depth * size * _narrow_loads(body, along, product.depth, size, expr, shapes)
+    step = np.maximum(multiplied, loaded / target.feed)
+    cycles = products * (steps * step + sums / lanes) + target.costs.tile_overhead
+    whole = cycles * -(-extents[product.rows] // m) * -(-extents[product.columns] // n)
+    fitting = np.where(fits, whole, np.inf) if fits.any() else sums
+    best = int(np.lexsort((m, -sums, np.round(fitting, 3)))[0])
+    sizes = dict.fromkeys(moving(expr), 1) | others | {product.rows: int(m[best]), product.columns: int(n[best])}
+    return RegisterBlocking(sizes, float(cycles[best]))
+
+
+def _sizes(extent: int, whole: int, decided: int | None) -> Ints:
+    """Sizes of whole fragments up to an extent, and all of a short one."""
+    if decided is not None:
+        return np.asarray([decided], np.int64)
+    found = list(range(whole, min(extent, MOST) + 1, whole))
+    return np.asarray(found if extent > MOST or extent % whole == 0 else [*found, extent], np.int64)
+
+
+def _narrow_loads(
+    body: Expr, along: str, depth: str, size: int, expr: TensorExpr, shapes: Mapping[str, tuple[Expr, ...]]
+) -> float:
+    """How many times as long loads of a factor take as those of whole words: neighbours along the depth lie side by
+    side, or those along its rows or columns, where instructions transpose elements of 16 bits; others load by element.
+    """
+    domain = expr.domain
+
+    def side_by_side(access: Access, iterator: str) -> bool:
+        return runs_along(access, shapes[access.tensor], iterator, domain[iterator])
+
+    whole = all(
+        side_by_side(access, depth) or (size == 2 and isinstance(body, Access) and side_by_side(access, along))
+        for access in accesses(body)
+    )
+    return 1.0 if whole else LOAD / size
