@@ -15,7 +15,7 @@ from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, constant_value
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Buffer
-from tilec.ir.types import tensor_bytes
+from tilec.ir.storage import stored_bytes
 from tilec.ir.upper_envelope import at_most, total
 
 
@@ -61,7 +61,7 @@ def _pool(level: PlanLevel) -> str:
 def place_bytes(buffer: Buffer, space: AddressSpace, level: PlanLevel, iterations: Expr) -> Expr:
     """Bytes of the address space that a buffer at a level takes: its pipeline copies for the concurrent `iterations` of
     a unit, each rounded up to the alignment."""
-    size = tensor_bytes(buffer.ttype, buffer.shape)
+    size = stored_bytes(buffer)
     divided = level.pool.instances if level.pool is not None and space.pooled else 1
     size = _rounded(size, divided * space.alignment)
     if divided > 1:

@@ -141,6 +141,8 @@ class Variant:
     copies       level -> tensor -> pipeline depth (absent: 1)
     layouts      level -> tensor -> order of its dimensions in storage there, outermost first (absent: row-major);
                  a load into another layout is a transforming copy
+    pads         level -> tensor -> elements that stay unused behind every row of its innermost dimension in storage
+                 there, so that neighbouring rows begin in other banks (absent: 0)
     shared       reductions that run in one reduce loop though one reads another's result, by node
     held         level -> tensor -> type in which the tensor is stored from that level upward (absent: its own): f32, in
                  which half precision is computed, for operands that a load at the level converts, and for results of
@@ -184,6 +186,9 @@ class Variant:
     layouts: Mapping[str, Mapping[str, tuple[int, ...]]] = field(
         default_factory=dict,
         metadata=decides("layout", "layout", _tables(TENSOR, Dimensions()), "buffer", always_signed=True),
+    )
+    pads: Mapping[str, Mapping[str, int]] = field(
+        default_factory=dict, metadata=decides("pad", "padding of rows", _tables(TENSOR, COUNT), "buffer")
     )
     units: Mapping[str, str] = field(
         default_factory=dict, metadata=decides("unit", "compute unit", Table(NODE, PLAIN), always_signed=True)

@@ -29,6 +29,7 @@ from tilec.ir.program import (
 )
 from tilec.ir.program_text import statement_text
 from tilec.ir.scopes import scope_ranks
+from tilec.ir.storage import stored_shape
 from tilec.ir.traffic import Traffic
 from tilec.ir.types import numpy_dtype
 from tilec.machine.compute import compute
@@ -264,7 +265,7 @@ class _Machine:
                 self._meter.reads(level.name, size)
 
     def _bytes(self, buffer: Buffer) -> int:
-        elements = int(volumes(integers(buffer.shape, self._symbols, 1))[0])
+        elements = int(volumes(integers(stored_shape(buffer), self._symbols, 1))[0])
         often = int(integer(self._turns[buffer.name], self._symbols)) if buffer.name in self._turns else 1
         return bytes_of(buffer.ttype, elements) * buffer.copies * often
 

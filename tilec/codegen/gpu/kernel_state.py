@@ -14,6 +14,7 @@ from tilec.errors import UnsupportedError
 from tilec.ir.algebra import KnownRanges, bounds_of, simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value
 from tilec.ir.program import Buffer, Program
+from tilec.ir.storage import stored_shape, strides
 
 LANE, UNIT, THREAD = Var("#lane"), Var("#unit"), Var("#tid")
 """The lane within its unit, the unit and the thread within the block."""
@@ -119,20 +120,9 @@ def upper(extent: Expr, buffer: Buffer) -> int:
     return value
 
 
-def strides(buffer: Buffer) -> tuple[Expr, ...]:
-    """Elements between neighbours along every dimension, in storage."""
-    order = buffer.layout or tuple(range(len(buffer.shape)))
-    result: list[Expr] = [Const(1)] * len(order)
-    step: Expr = Const(1)
-    for dim in reversed(order):
-        result[dim] = step
-        step = simplify(Binary("*", step, buffer.shape[dim]))
-    return tuple(result)
-
-
 def is_wide(buffer: Buffer) -> bool:
     """Whether positions in a buffer may exceed 32 bits."""
-    extents = [constant_value(extent) for extent in buffer.shape]
+    extents = [constant_value(extent) for extent in stored_shape(buffer)]
     return None in extents or prod(n for n in extents if n is not None) >= WIDE
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tilec.codegen.gpu.c_text import value_type
 from tilec.codegen.gpu.index_text import index_text, is_data_dependent
-from tilec.codegen.gpu.kernel_state import is_wide, strides
+from tilec.codegen.gpu.kernel_state import is_wide
 from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.lanes import guarded_accesses
 from tilec.codegen.gpu.operands import Operand, Points, load_ahead
@@ -16,6 +16,7 @@ from tilec.codegen.gpu.slots import read_register
 from tilec.ir.algebra import simplify_scalar
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, substitute, walk
 from tilec.ir.program import Buffer
+from tilec.ir.storage import strides
 
 
 def load_operands(one: LaneTile, points: Points) -> dict[Access, Operand]:

@@ -20,7 +20,7 @@ from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const, Expr, as_expr
 from tilec.ir.lifetimes import lifetimes
 from tilec.ir.program import Allocate, Buffer, Loop, Program, Statement
-from tilec.ir.types import tensor_bytes
+from tilec.ir.storage import stored_bytes
 from tilec.ir.verify.dataflow import Dataflow
 from tilec.ir.verify.places import check_places
 from tilec.ir.verify.races import Races
@@ -70,7 +70,7 @@ def _overflows(program: Program, symbols: Mapping[str, int]) -> list[str]:
         level = explicit.get(buffer.level)
         if level is None:
             return []
-        size = int(integer(tensor_bytes(buffer.ttype, buffer.shape), symbols)) * buffer.copies
+        size = int(integer(stored_bytes(buffer), symbols)) * buffer.copies
         size *= int(integer(often.get(buffer.name, Const(1)), symbols))
         sizes = [(f"level {level.name}", size)]
         sizes += [] if level.pool is None else [(f"pool {level.pool.name}", level.pool.share(size))]

@@ -176,6 +176,8 @@ class Structure:
             self._say(place, f"unknown tType {b.ttype}")
         if b.layout and sorted(b.layout) != list(range(rank)):
             self._say(place, f"layout {list(b.layout)} is no order of {rank} dimensions")
+        if b.pad < 0:
+            self._say(place, f"padding of {b.pad} elements")
         if b.copies < 1:
             self._say(place, f"{b.copies} copies")
         self._integers(place, b.shape if b.offset is None else (*b.shape, b.offset), ())

@@ -14,7 +14,7 @@ from tilec.ir.expr import Binary, Const, Expr
 from tilec.ir.lifetimes import lifetimes, statements
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Allocate, Buffer, Loop, Program, Statement
-from tilec.ir.types import tensor_bytes
+from tilec.ir.storage import stored_bytes
 from tilec.ir.upper_envelope import largest, total
 
 Takes = Callable[[Buffer], tuple[str, Expr] | None]
@@ -71,7 +71,7 @@ def _ends(placed: Iterable[Place]) -> dict[str, Expr]:
 
 
 def _bytes(buffer: Buffer, often: Mapping[str, Expr]) -> Expr:
-    size = Binary("*", tensor_bytes(buffer.ttype, buffer.shape), Const(buffer.copies))
+    size = Binary("*", stored_bytes(buffer), Const(buffer.copies))
     return simplify(Binary("*", size, often.get(buffer.name, Const(1))))
 
 

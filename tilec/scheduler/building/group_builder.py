@@ -22,6 +22,7 @@ from tilec.scheduler.building.pack_weights import pack_weights
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.search_cache import Part
 from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.bank_padding import paddings
 from tilec.scheduler.tiling.cache_reuse import TaskWalk
 from tilec.scheduler.tiling.common_iterators import common_iterators
 from tilec.scheduler.tiling.cost_model import direct, task_walk
@@ -59,6 +60,7 @@ class GroupBuilder:
     graph      grows by the tensors of packed weights
     packs      packed tensor -> the node that makes it
     layouts    last node of a core's block -> orders of dimensions of tensors in a core's level
+    pads       last node of a core's block -> elements behind the rows of tensors in a core's level
     direct     last node of a core's block -> operands that are read where they lie, below the core's level
     converted  last node of a core's block -> operands that the core's level holds in the type that is computed in
     orders     orders of register tiles by content
@@ -68,6 +70,7 @@ class GroupBuilder:
     graph: Graph
     packs: dict[str, Node] = field(default_factory=dict)
     layouts: dict[str, Orders] = field(default_factory=dict)
+    pads: dict[str, dict[str, int]] = field(default_factory=dict)
     direct: dict[str, frozenset[str]] = field(default_factory=dict)
     converted: dict[str, frozenset[str]] = field(default_factory=dict)
     orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
@@ -79,6 +82,7 @@ class GroupBuilder:
             self,
             packs=dict(self.packs),
             layouts=dict(self.layouts),
+            pads=dict(self.pads),
             direct=dict(self.direct),
             converted=dict(self.converted),
         )
@@ -99,6 +103,7 @@ class GroupBuilder:
         inner = tuple(self._register_block(*piece, tiling, problem) for piece in pieces)
         nodes = tuple(node for block in inner for node in block.nodes)
         self.layouts[nodes[-1].name] = _layouts(pieces)
+        self.pads[nodes[-1].name] = paddings(tiling, *_arrays(tile))
         self.direct[nodes[-1].name] = direct(tiling, *_arrays(tile))
         self.converted[nodes[-1].name] = tiling.converted
         inner = inner if target.top != target.core_level else ()
@@ -136,6 +141,7 @@ class GroupBuilder:
         steps: dict[str, dict[str, Sizes]] = {}
         tails: dict[str, dict[str, Tail]] = {}
         layouts: Orders = {}
+        pads: dict[str, int] = {}
         read_in_place: set[str] = set()
         converted: set[str] = set()
         for part in block.walk():
@@ -150,6 +156,7 @@ class GroupBuilder:
                 steps.setdefault(names[part.level], {}).update({n: dict(of) for n, of in part.steps.items()})
             if part.level == target.core:
                 layouts |= self.layouts[part.final.name]
+                pads |= self.pads[part.final.name]
                 read_in_place |= self.direct[part.final.name]
                 converted |= self.converted[part.final.name]
         exprs, words = [node.expr for node in block.nodes], dict(target.units)
@@ -168,6 +175,7 @@ class GroupBuilder:
             tails=tails,
             loads=_loads(block, target, read_in_place),
             layouts={target.core_level: layouts} if layouts else {},
+            pads={target.core_level: pads} if pads else {},
             units=units,
             shared={name: entry for part in block.walk() for name, entry in part.shared.items()},
             held=_held(block, wide, converted, sums, target),
