@@ -18,15 +18,16 @@ from tilec.scheduler.analysis.abstract_literals import abstract_literals
 from tilec.scheduler.analysis.access import is_data_dependent
 from tilec.scheduler.analysis.contraction import is_contraction, operands_of
 from tilec.scheduler.analysis.promote_halves import wide_inside
-from tilec.scheduler.analysis.vector_iterator import is_panelled, vector_of
+from tilec.scheduler.analysis.vector_iterator import Vector, is_panelled, vector_of
 from tilec.scheduler.analysis.window_propagation import extent_of, propagate_windows, volume
 from tilec.scheduler.graph_passes.rewrite import constant_tensors
 from tilec.scheduler.online.shared_reductions import SharedReductions
 from tilec.scheduler.search_cache import Content, Part, PartDescription, SearchCache
 from tilec.scheduler.target_model import TargetModel
-from tilec.scheduler.tiling.register_tiles import RegisterTile, halves, matrix_choices, register_tile
+from tilec.scheduler.tiling.matrix_blocking import matrix_vector
+from tilec.scheduler.tiling.register_tiles import RegisterTile, halves, matrix_choice, matrix_choices, register_tile
 from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in, fitted, look, ranked, task_tiles
-from tilec.scheduler.tiling.tile_footprints import leaves, tile_box
+from tilec.scheduler.tiling.tile_footprints import leaves, shapes_of, tile_box
 from tilec.scheduler.tiling.tiling_problem import Extents, Objective, TilingProblem
 from tilec.spec.recipe import ScheduleOptions
 
@@ -188,7 +189,23 @@ class FusionProblem:
             known = register_options(part, self.graph, self.constants, self.target, self.numbers, within)
             self.cache.registers[key] = known
             return known
-        return tuple(tile if tile.unit else replace(tile, vector=described.vector) for tile in known)
+        return tuple(replace(tile, vector=self.vector_of_tile(number, tile)) for tile in known)
+
+    def vector_of_tile(self, number: int, tile: RegisterTile) -> Vector:
+        """The vector of a tile that may have been found for a part that is alike, in the names of this part."""
+        if not tile.unit:
+            return self.descriptions[number].vector
+        key = number, tile.unit
+        if key not in self._matrix_vectors:
+            expr = self.parts[number][0].expr
+            choice = matrix_choice(expr, self.graph, self.target, tile.unit)
+            assert choice is not None
+            self._matrix_vectors[key] = matrix_vector(expr, choice, shapes_of([expr], self.graph), self.constants)
+        return self._matrix_vectors[key]
+
+    @cached_property
+    def _matrix_vectors(self) -> dict[tuple[int, str], Vector]:
+        return {}
 
     def leaving(self, members: Sequence[int]) -> tuple[str, ...]:
         """Tensors of some parts that others or the model's outputs need, in the order of the nodes."""
@@ -302,12 +319,11 @@ class FusionProblem:
     def named(self, tile: TaskTile, members: Sequence[int]) -> TaskTile:
         """An anonymous tile in the names of the group of some parts."""
         names = [node.name for n in members for node in self.parts[n]]
-        vectors = [self.descriptions[n].vector for n in members]
         return replace(
             tile,
             steps={names[int(n)]: of for n, of in tile.steps.items()},
             registers=tuple(
-                r if r.unit else replace(r, vector=v) for r, v in zip(tile.registers, vectors, strict=True)
+                replace(r, vector=self.vector_of_tile(n, r)) for n, r in zip(members, tile.registers, strict=True)
             ),
         )
 

@@ -29,6 +29,7 @@ from tilec.scheduler.tiling.cost_model import direct, task_walk
 from tilec.scheduler.tiling.loop_order import kept_order, task_order
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
 from tilec.scheduler.tiling.task_tiles import TaskTile
+from tilec.scheduler.tiling.tile_footprints import tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
 Orders = dict[str, tuple[int, ...]]
@@ -103,7 +104,7 @@ class GroupBuilder:
         inner = tuple(self._register_block(*piece, tiling, problem) for piece in pieces)
         nodes = tuple(node for block in inner for node in block.nodes)
         self.layouts[nodes[-1].name] = _layouts(pieces)
-        self.pads[nodes[-1].name] = paddings(tiling, *_arrays(tile))
+        self.pads[nodes[-1].name] = _pads(tiling, pieces, inner, tile)
         self.direct[nodes[-1].name] = direct(tiling, *_arrays(tile))
         self.converted[nodes[-1].name] = tiling.converted
         inner = inner if target.top != target.core_level else ()
@@ -246,6 +247,22 @@ def _held(
         level = min(level for edge, level in block.connections().items() if edge.split("->")[0] == tensor)
         held.setdefault(target.levels[level].name, {})[tensor] = PROMOTED_TTYPE
     return held
+
+
+def _pads(
+    tiling: TilingProblem, pieces: Sequence[tuple[object, Part, RegisterTile]], inner: Sequence[Block], tile: TaskTile
+) -> dict[str, int]:
+    """Tensor -> elements behind its rows in a core's level, by the names of packed constants."""
+    if not tiling.padded:
+        return {}
+    sizes, steps = _arrays(tile)
+    seen = tile_footprints(tiling.nodes, sizes, tiling.spread(steps), tiling.shapes, tiling.numbers)
+    found = {tensor: int(np.max(pad)) for tensor, pad in paddings(tiling, seen).items()}
+    for (_, part, _), block in zip(pieces, inner, strict=True):
+        for old, new in zip(accesses(part[0].expr), accesses(block.nodes[0].expr), strict=True):
+            if old.tensor != new.tensor and old.tensor in found:
+                found[new.tensor] = found.pop(old.tensor)
+    return {tensor: pad for tensor, pad in found.items() if pad}
 
 
 def _layouts(pieces: Sequence[tuple[object, Part, RegisterTile]]) -> Orders:

@@ -52,13 +52,13 @@ def pack_weights(
         C[m, n] = sum(k, A[m, k] * B[k, n])
         -> P[b, k, i] = B[k, b*32 + i];  C[m, n] = sum(k, A[m, k] * P[n // 32, k, n % 32])
     checks:
-        the operand is constant, and the vector iterator is spatial
+        the operand is constant
         panels are cut only where the width divides the extent into more than one
     """
     value = expr.value
     for operand in dict.fromkeys(operands_of(expr)):
         access = operand.access
-        if access.tensor not in constants or vector.kind != "spatial":
+        if access.tensor not in constants:
             continue
         panel = width if is_panelled(operand, expr, vector, constants) and _cuts(expr, vector, width) else 0
         if not panel and access not in vector.packed:
@@ -109,7 +109,7 @@ def _prepared(
     v, domain = vector.iterator, expr.domain
     used = frozenset().union(*(variables(i) for i in access.index))
     outer = [i for i in expr.spatial if i in used and i != v]
-    inner = [i for i in expr.reduce if i in used]
+    inner = [i for i in expr.reduce if i in used and i != v]
     moves = v in used
     spatial = [*outer, *([f"{v}_panel"] if panel else []), *inner, *([v] if moves else [])]
     extents = {**domain, v: Const(panel) if panel else domain[v]}

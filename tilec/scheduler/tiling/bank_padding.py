@@ -2,45 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from tilec.ir.expr import operands
-from tilec.scheduler.analysis.window_propagation import Ints, Window, propagate_windows, width
-from tilec.scheduler.tiling.tile_footprints import tile_footprints
+from tilec.scheduler.analysis.window_propagation import Ints, width
+from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.tile_footprints import TileFootprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
-
-def row_padding(row: int, access: int, banks: int) -> int:
-    """Bytes behind a row of so many, so that rows that instructions read in pieces of `access` bytes, one below the
-    other, lie in different pieces of the `banks` bytes that are served at once."""
-    pieces = -(-row // access)
-    return (pieces + (pieces % 2 == 0 and banks > access)) * access - row
+FEWEST = 2
+"""Pieces of a row that is padded at least: shorter ones would grow by more than half."""
 
 
-def paddings(
-    problem: TilingProblem, sizes: Mapping[str, Ints], steps: Mapping[str, Mapping[str, Ints]]
-) -> dict[str, int]:
-    """Tensor -> elements behind its rows in a core's level, for what units of matrices read and make in one tile."""
-    parts = [part for part, tile in zip(problem.parts, problem.tiles, strict=True) if tile.unit]
-    if not parts:
-        return {}
-    seen = tile_footprints(problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers)
-    found: dict[str, int] = {}
-    for part in parts:
-        first, final = part[0].expr, part[-1].expr
-        windows = propagate_windows(first, seen.boxes[first.tensor], problem.shapes, problem.numbers)
-        rows = {tensor: windows[tensor].window for tensor in operands(first)}
-        rows[final.tensor] = tuple(seen.boxes[final.tensor][i] for i in final.spatial)
-        found |= {tensor: _padding(tensor, window, problem) for tensor, window in rows.items()}
-    return {tensor: pad for tensor, pad in found.items() if pad}
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Rows that are read in pieces of `access` bytes, one below the other; `banks` bytes are served at once."""
+
+    access: int
+    banks: int
+
+    def padding(self, row: Ints | int) -> Ints:
+        """Bytes behind a row, so that neighbouring rows begin in other pieces of the banks."""
+        pieces = -(-np.asarray(row) // self.access)
+        odd = pieces + (pieces % 2 == 0) * (self.banks > self.access)
+        return np.where(pieces >= FEWEST, odd * self.access - row, 0)
 
 
-def _padding(tensor: str, window: Window, problem: TilingProblem) -> int:
-    """Elements behind the rows of a window."""
-    level, size = problem.target.levels[problem.target.core], problem.held_bytes(tensor)
-    if len(window) < 2:
-        return 0
-    row = int(np.max(width(*window[-1]))) * size
-    return row_padding(row, level.alignment or 1, level.transaction) // size
+def pieces_of(target: TargetModel) -> Pieces:
+    """The pieces of a core's level."""
+    level = target.levels[target.core]
+    return Pieces(level.alignment or 1, level.transaction)
+
+
+def paddings(problem: TilingProblem, seen: TileFootprints) -> dict[str, Ints]:
+    """Tensor -> elements behind each of its rows in a core's level, where tiles need `seen`."""
+    pieces, found = pieces_of(problem.target), dict[str, Ints]()
+    for tensor, dim in problem.padded.items():
+        size = problem.held_bytes(tensor)
+        found[tensor] = pieces.padding(row_of(problem, seen, tensor, dim) * size) // size
+    return found
+
+
+def row_of(problem: TilingProblem, seen: TileFootprints, tensor: str, dim: int) -> Ints:
+    """Elements of a row of a tensor along a dimension in tiles."""
+    if tensor in seen.windows:
+        return np.asarray(width(*seen.windows[tensor][dim]))
+    (expr,) = (node.expr for node in problem.nodes if node.name == tensor)
+    return np.asarray(width(*seen.boxes[tensor][expr.spatial[dim]]))

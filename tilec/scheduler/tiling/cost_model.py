@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.scheduler.analysis.window_propagation import Box, extent_of, extents_of
+from tilec.scheduler.tiling.bank_padding import paddings, row_of
 from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
@@ -306,11 +307,15 @@ def _held(
     seen = tile_footprints(
         problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside, wide, moving
     )
+    pads = paddings(problem, seen) if problem.padded else {}
     total: list[Ints] = [np.asarray(0, np.int64) for _ in problem.parts]
     for tensor, (first, last) in problem.held.items():
         if tensor not in seen.elements:
             continue
         size = seen.elements[tensor] * problem.held_bytes(tensor)
+        if tensor in pads:
+            row = np.maximum(row_of(problem, seen, tensor, problem.padded[tensor]), 1)
+            size = size + seen.elements[tensor] // row * pads[tensor] * problem.held_bytes(tensor)
         first, last = loops.span(tensor, first, last) if loops.rounds else (first, last)
         if tensor in problem.formers:
             size = 2 * size

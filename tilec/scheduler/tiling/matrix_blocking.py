@@ -13,11 +13,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.expr import Access, Expr, TensorExpr, accesses
+from tilec.ir.expr import Access, Call, Const, Expr, TensorExpr, Var, accesses
 from tilec.ir.intervals import Candidates
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit
 from tilec.ir.types import element_bytes
 from tilec.scheduler.analysis.access import runs_along
+from tilec.scheduler.analysis.vector_iterator import Vector, can_pack, staged_order
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.register_blocking import RegisterBlocking, moving
 
@@ -29,6 +30,9 @@ MOST = 256
 
 LOAD = 4
 """Bytes that a lane loads at once where neighbours along the depth lie side by side."""
+
+TRANSPOSED = 2
+"""Bytes of the elements that instructions transpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +74,10 @@ def matrix_blocking(
     steps *= prod(extents[i] for i in expr.reduce if i != product.depth)
     multiplied = 2.0 * sums * unit.depth / (4 * lanes * choice.speed)
     loaded: Floats = np.zeros(m.shape)
-    sides = ((product.left, product.rows, down * unit.rows), (product.right, product.columns, across * unit.columns))
-    for (body, along, width), size in zip(sides, element, strict=True):
-        loaded = loaded + width * unit.depth * size * _narrow_loads(body, along, product.depth, size, expr, shapes)
+    widths = (down * unit.rows, across * unit.columns)
+    for (body, _), width, size in zip(_sides(product), widths, element, strict=True):
+        alone = _access_of(body) is None and not all(_deep(a, product.depth, expr, shapes) for a in accesses(body))
+        loaded = loaded + width * unit.depth * size * (LOAD / size if alone else 1.0)
     step = np.maximum(multiplied, loaded / target.feed)
     cycles = products * (steps * step + sums / lanes) + target.costs.tile_overhead
     whole = cycles * -(-extents[product.rows] // m) * -(-extents[product.columns] // n)
@@ -90,19 +95,41 @@ def _sizes(extent: int, whole: int, decided: int | None) -> Ints:
     return np.asarray(found if extent > MOST or extent % whole == 0 else [*found, extent], np.int64)
 
 
-def _narrow_loads(
-    body: Expr, along: str, depth: str, size: int, expr: TensorExpr, shapes: Mapping[str, tuple[Expr, ...]]
-) -> float:
-    """How many times as long loads of a factor take as those of whole words: neighbours along the depth lie side by
-    side, or those along its rows or columns, where instructions transpose elements of 16 bits; others load by element.
-    """
-    domain = expr.domain
+def matrix_vector(
+    expr: TensorExpr, choice: MatrixChoice, shapes: Mapping[str, tuple[Expr, ...]], constants: frozenset[str]
+) -> Vector:
+    """The layouts that a product wants: neighbours along its depth side by side, or, of 16 bits, those along its rows
+    or columns, where instructions transpose. Constants are packed for it, others laid out anew in a core's level."""
+    product = choice.product
+    packed, staged = list[Access](), list[Access]()
+    for (body, along), ttype in zip(_sides(product), choice.unit.inputs, strict=True):
+        access = _access_of(body)
+        if access is None or _deep(access, product.depth, expr, shapes):
+            continue
+        if element_bytes(ttype) == TRANSPOSED and access.index[-1:] == (Var(along),):
+            continue
+        if access.tensor in constants and can_pack(access, expr):
+            packed.append(access)
+        elif staged_order(access, expr, product.depth) is not None:
+            staged.append(access)
+    return Vector("none", product.depth, tuple(packed), tuple(staged))
 
-    def side_by_side(access: Access, iterator: str) -> bool:
-        return runs_along(access, shapes[access.tensor], iterator, domain[iterator])
 
-    whole = all(
-        side_by_side(access, depth) or (size == 2 and isinstance(body, Access) and side_by_side(access, along))
-        for access in accesses(body)
-    )
-    return 1.0 if whole else LOAD / size
+def _sides(product: MatrixProduct) -> tuple[tuple[Expr, str], tuple[Expr, str]]:
+    """The factors, each with the iterator that it alone has."""
+    return (product.left, product.rows), (product.right, product.columns)
+
+
+def _access_of(body: Expr) -> Access | None:
+    """The access that a factor is, maybe inside a guard."""
+    match body:
+        case Access():
+            return body
+        case Call("where", (_, Access() as access, Const())):
+            return access
+    return None
+
+
+def _deep(access: Access, depth: str, expr: TensorExpr, shapes: Mapping[str, tuple[Expr, ...]]) -> bool:
+    """Whether neighbours along the depth lie side by side."""
+    return runs_along(access, shapes[access.tensor], depth, expr.domain[depth])

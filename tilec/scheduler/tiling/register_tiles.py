@@ -21,7 +21,7 @@ from tilec.scheduler.analysis.vector_iterator import Vector, is_panelled, vector
 from tilec.scheduler.graph_passes.rematerialize import operations
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.common_iterators import common_iterators
-from tilec.scheduler.tiling.matrix_blocking import MatrixChoice, matrix_blocking
+from tilec.scheduler.tiling.matrix_blocking import MatrixChoice, matrix_blocking, matrix_vector
 from tilec.scheduler.tiling.register_blocking import moving, register_blocking
 from tilec.scheduler.tiling.tile_footprints import shapes_of
 from tilec.spec.machine_costs import MachineCosts
@@ -67,7 +67,10 @@ def register_tile(
     the unit of matrices that computes it.
     """
     anchor, final = part[0].expr, part[-1].expr
-    vector = vector_of(anchor, graph, constants, target.costs) if matrix is None else Vector("none", "")
+    if matrix is None:
+        vector = vector_of(anchor, graph, constants, target.costs)
+    else:
+        vector = matrix_vector(anchor, matrix, shapes_of([anchor], graph), constants)
     computed = (graph.tensors[name].ttype for name in (anchor.tensor, *_values(anchor, graph)))
     lanes = target.lanes(max(element_bytes(PROMOTED_TTYPE if of in target.widened else of) for of in computed))
     panels = anchor.reduce != () and any(is_panelled(o, anchor, vector, constants) for o in operands_of(anchor))
