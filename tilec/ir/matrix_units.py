@@ -61,6 +61,8 @@ def matrix_product(expr: TensorExpr, ttypes: Mapping[str, str], unit: MatrixUnit
     is the longest reduce iterator. Other iterators are loops around.
     """
     value = expr.value
+    if isinstance(value, Call) and value.fn == unit.accumulator and len(value.args) == 1:
+        value = value.args[0]
     if expr.reducer != "sum" or not isinstance(value, Binary) or value.op != "*":
         return None
     kind = type_of(value, ttypes)

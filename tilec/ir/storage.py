@@ -14,10 +14,12 @@ def stored_order(buffer: Buffer) -> tuple[int, ...]:
 
 
 def stored_shape(buffer: Buffer) -> tuple[Expr, ...]:
-    """Extents of the dimensions, in their own order, with what fills up rows."""
+    """Extents of the dimensions, in their own order, with what fills up rows: those along the innermost dimension of
+    more than one element."""
     if not buffer.pad or not buffer.shape:
         return buffer.shape
-    last = stored_order(buffer)[-1]
+    order = stored_order(buffer)
+    last = next((d for d in reversed(order) if buffer.shape[d] != Const(1)), order[-1])
     padded = simplify(Binary("+", buffer.shape[last], Const(buffer.pad)))
     return tuple(padded if d == last else extent for d, extent in enumerate(buffer.shape))
 

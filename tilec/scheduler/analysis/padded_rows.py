@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tilec.ir.expr import Expr, accesses, variables
+from tilec.ir.expr import Expr, accesses, constant_value, variables
 from tilec.ir.graph import Node
 from tilec.scheduler.analysis.vector_iterator import Vector
 
@@ -14,9 +14,11 @@ def padded_rows(part: Sequence[Node], vector: Vector) -> Iterator[tuple[str, int
     what is laid out anew for the unit, other operands, the result."""
     first, final = part[0].expr, part[-1].expr
     anew = {access: _along(access.index, vector.iterator) for access in (*vector.packed, *vector.staged)}
+    moving = {i for i, extent in first.domain.items() if constant_value(extent) != 1}
     for access in accesses(first):
-        yield access.tensor, anew.get(access, len(access.index) - 1)
-    yield final.tensor, len(final.spatial) - 1
+        moved = [d for d, index in enumerate(access.index) if variables(index) & moving]
+        yield access.tensor, anew.get(access, moved[-1] if moved else 0)
+    yield final.tensor, max((d for d, extent in enumerate(final.shape) if constant_value(extent) != 1), default=0)
 
 
 def _along(index: Sequence[Expr], iterator: str) -> int:
