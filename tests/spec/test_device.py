@@ -112,6 +112,16 @@ def test_digest_is_of_the_meaning() -> None:
         ("96KiB", "96KB/s", "'96KB/s' has the unit 'KB/s'; did you mean 'KB'?"),
         ("units: 4", "unit: 4", "unknown key 'unit'"),
         ("tile: {n: 16}", "tile: {q: 16}", "expected 'm', 'n' or 'k', found"),
+        (
+            "tile: {n: 16}",
+            "tile: {m: 8, n: 16}, fragments: {a: {m: {lanes: 16}, k: {}}, b: {k: {}, n: {}}, c: {m: {}, n: {}}}",
+            "fragment a takes 16 lanes of 1 along m, where the tile has 8",
+        ),
+        (
+            "tile: {n: 16}",
+            "tile: {n: 16}, fragments: {a: {m: {}}, b: {k: {}, n: {}}, c: {m: {}, n: {}}}",
+            "fragment a has no span along k, where the tile has 1",
+        ),
     ],
 )
 def test_errors_have_places(old: str, new: str, message: str) -> None:

@@ -288,7 +288,10 @@ class FusionProblem:
         if all(self.graph.tensors[name].ttype not in self.target.widened for name in made):
             return tiles
         leaving = self.leaving(members)
-        wide = wide_inside(tuple(made.values()), leaving, self.graph.tensors, self.target.widened)
+        narrow = {
+            t for n, tile in zip(members, tiles, strict=True) if tile.unit for t in operands(self.parts[n][0].expr)
+        }
+        wide = wide_inside(tuple(made.values()), {*leaving, *narrow}, self.graph.tensors, self.target.widened)
         sums = {name for name in leaving if made[name].reduce}
         return [self._reading(n, tile, wide, sums) for n, tile in zip(members, tiles, strict=True)]
 

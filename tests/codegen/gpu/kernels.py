@@ -24,9 +24,9 @@ def program(name, parameters, outputs, body):
     return Program(name, levels, (), parameters, outputs, with_places_and_barriers(body, parameters, levels))
 
 
-def emulated(tile_program, arrays, lanes):
-    """Run a program on arrays by tensor, in all orders of threads; returns its outputs and its text."""
-    printed = kernel_of(tile_program, "kernel", lanes, KnownRanges())
+def emulated(tile_program, arrays, lanes, units=None):
+    """Run a program, whose `units` multiply matrices, in all orders of threads; returns its outputs and its text."""
+    printed = kernel_of(tile_program, "kernel", lanes, KnownRanges(), units)
     kernel = built(HEAD + printed.text, "kernel", max(32, lanes))
     shape = Shape(constant_value(printed.grid), printed.threads, constant_value(printed.shared_bytes))
     results = []

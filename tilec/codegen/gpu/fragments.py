@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilec.codegen.gpu.c_text import storage_type
+from tilec.codegen.gpu.c_text import literal
 from tilec.codegen.gpu.copies import contiguous
 from tilec.codegen.gpu.index_text import index_text, is_multiple
 from tilec.codegen.gpu.kernel_state import LANE, with_ranges
@@ -140,7 +140,7 @@ def _words(
         tests = own if full else [*own, Binary("<", simplify(_plus(begin, Const(number)), ranges), of.depth.width)]
         text = _element(one, of, at(Const(number)), bool(tests), ranges)
         if tests:
-            text = f"({state.condition(tests, ranges)}) ? {text} : {storage_type(of.ttype)}{{}}"
+            text = f"({state.condition(tests, ranges)}) ? {text} : {stored(literal(0, of.ttype), of.ttype)}"
         texts.append(text)
     each = max(1, WORD // of.size)
     return [f"t_word({', '.join(texts[first : first + each])})" for first in range(0, len(texts), each)]

@@ -18,7 +18,8 @@ def wide_inside(
     """Tensors of the `widened` types that pass between nodes of the group and that some node would round.
 
     Tensors read by one node, or of which one holds elements of the other, may be compared with each other. They are
-    therefore promoted together, and not at all if one of them is among those `leaving` the group.
+    therefore promoted together, and not at all if one of them is among those `leaving` the group, as which count those
+    that a unit of matrices takes in their own type.
     """
     produced = {expr.tensor for expr in exprs if tensors[expr.tensor].ttype in widened}
     alike = {name: frozenset({name}) for name in produced}

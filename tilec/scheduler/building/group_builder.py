@@ -163,7 +163,8 @@ class GroupBuilder:
         exprs, words = [node.expr for node in block.nodes], dict(target.units)
         units = {node.name: words[fn] for node in block.nodes if (fn := dot_of(node.expr.value)) in words}
         units |= {part.nodes[0].name: part.unit for part in block.walk() if part.unit}
-        wide = wide_inside(exprs, outputs, self.graph.tensors, target.widened)
+        narrow = {tensor for part in block.walk() if part.unit for tensor in operands(part.nodes[0].expr)}
+        wide = wide_inside(exprs, {*outputs, *narrow}, self.graph.tensors, target.widened)
         sums = {name for name in _sums(block) if name not in wide and self.graph.tensors[name].ttype in target.widened}
         variant = Variant(
             guard=Const(True),

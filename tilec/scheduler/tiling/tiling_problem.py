@@ -283,8 +283,10 @@ class TilingProblem:
     def wide(self) -> frozenset[str]:
         """Half precision tensors that are held as f32."""
         exprs = [node.expr for node in self.nodes]
-        leaving = {*self.outputs, self.final.tensor}
-        return frozenset(wide_inside(exprs, leaving, self.graph.tensors, self.target.widened))
+        pairs = zip(self.parts, self.tiles, strict=False)
+        narrow = {tensor for part, tile in pairs if tile.unit for tensor in operands(part[0].expr)}
+        kept = {*self.outputs, self.final.tensor, *narrow}
+        return frozenset(wide_inside(exprs, kept, self.graph.tensors, self.target.widened))
 
     def bytes_of(self, tensor: str) -> int:
         """Bytes of one element of a tensor as the group holds it."""

@@ -1,0 +1,113 @@
+"""Products of matrices by instructions of a warp: exact sums for all types, layouts and ragged sizes."""
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.codegen.gpu.kernels import emulated, program
+from tests.emulator.kernels import needs_compiler
+from tests.programs import buffer, compute, load, loop, tensor, whole
+from tilec.codegen.gpu.lanes import lane_maps
+from tilec.errors import UnsupportedError
+from tilec.ir.program import Allocate, Fill, StoreTiles
+from tilec.spec.resolve import device_source, parse_device
+
+pytestmark = needs_compiler
+
+UNITS = {unit.name: unit for unit, _ in parse_device(device_source("a100")).matrix_units}
+TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "u8": np.uint8}
+
+
+def integers(shape, ttype, seed=0):
+    low = 0 if ttype == "u8" else -4
+    return np.random.default_rng(seed).integers(low, 5, shape).astype(TYPES[ttype])
+
+
+def products(unit, m, n, k, *, step, a="m k", b="k n", pad=0, after=()):
+    """`C` in steps of `k` by two warps, then more nodes on the sums in registers; `a`, `b` are orders of storage."""
+    kind = unit.accumulator
+    sizes = {"m": m, "n": n, "k": k, "r": n}
+    expr = tensor(f"C[m, n] = sum(k, {kind}(A[{', '.join(a.split())}]) * {kind}(B[{', '.join(b.split())}]))", sizes)
+    half = -(-m // 2)
+    rows = {"m": f"u*{half} : minimum(u*{half} + {half}, {m})"}
+    chunk = f"k1*{step} : minimum(k1*{step} + {step}, {k})"
+    spans, widths = {"m": f"0:{m}", "n": f"0:{n}", "k": chunk}, {"m": m, "n": n, "k": step}
+
+    def staged(name, order, ttype):
+        window = ", ".join(spans[i] for i in order.split())
+        shape = tuple(widths[i] for i in order.split())
+        return buffer(f"{name}_s", "shared", f"{name}[{window}]", ttype, shape=shape, pad=pad)
+
+    left, right = staged("A", a, unit.inputs[0]), staged("B", b, unit.inputs[1])
+    c = buffer("C_r", "reg", f"C[{rows['m']}, 0:{n}]", kind, shape=(half, n))
+    tile = replace(compute(expr, "C_r", "_s", True, k=chunk, **rows), unit=unit.name)
+    steps = loop("k1", -(-k // step), *load(left), *load(right), tile)
+    body = [Allocate(c), Fill("C_r", 0), steps, StoreTiles("C", "C_r")]
+    nodes = [tensor(text, sizes) for text in after]
+    for node in nodes:
+        window = ", ".join(rows["m"] if i == "m" else f"0:{n}" for i in node.spatial)
+        shape = tuple(half if i == "m" else n for i in node.spatial)
+        held = buffer(f"{node.tensor}_r", "reg", f"{node.tensor}[{window}]", kind, shape=shape)
+        body += [Allocate(held), compute(node, held.name, "_r", **rows), StoreTiles(node.tensor, held.name)]
+    shapes = {"A": (a, unit.inputs[0]), "B": (b, unit.inputs[1])}
+    parameters = [whole(x, tuple(sizes[i] for i in order.split()), ttype=t) for x, (order, t) in shapes.items()]
+    parameters += [whole(e.tensor, tuple(sizes[i] for i in e.spatial), ttype=kind) for e in (expr, *nodes)]
+    outputs = tuple(e.tensor for e in (expr, *nodes))
+    return program("products", tuple(parameters), outputs, (loop("u", 2, *body, scope="warp"),))
+
+
+@pytest.mark.feature("L21", "W28")
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize(
+    ("m", "n", "k", "a", "b", "by_rows"),
+    [
+        (64, 16, 64, "m k", "n k", True),  # whole fragments: rows of 16 bytes
+        (64, 16, 64, "k m", "k n", True),  # the same, transposed where elements have 16 bits
+        (5, 9, 70, "m k", "k n", False),  # less than a fragment each way, and an odd end of the depth
+        (33, 3, 31, "k m", "n k", False),
+        (2, 2, 1, "m k", "k n", False),
+    ],
+)
+def test_sums_are_those_of_the_elements(name, m, n, k, a, b, by_rows):
+    unit = UNITS[name]
+    arrays = {"A": integers((m, k), unit.inputs[0]), "B": integers((k, n), unit.inputs[1], seed=1)}
+    expected = arrays["A"].astype(np.float64) @ arrays["B"].astype(np.float64)
+    stored = {
+        "A": arrays["A"] if a == "m k" else arrays["A"].T.copy(),
+        "B": arrays["B"] if b == "k n" else arrays["B"].T.copy(),
+    }
+    found, text = emulated(products(unit, m, n, k, step=64, a=a, b=b), stored, 32, UNITS)
+    np.testing.assert_array_equal(found["C"], expected)
+    wide = a == "m k" or unit.inputs[0] in ("f16", "bf16")
+    assert ("ldmatrix4" in text) == (by_rows and wide)
+
+
+def test_what_follows_in_registers_reads_the_sums_where_lanes_have_them():
+    unit = UNITS["mma.m16n8k16.f16"]
+    after = ["top[m] = max(r, C[m, r])", "E[m, n] = C[m, n] - top[m]", "low[n] = sum(r, E[0 * r, n])"]
+    arrays = {"A": integers((32, 48), "f16"), "B": integers((48, 24), "f16", seed=1)}
+    found, text = emulated(products(unit, 32, 24, 48, step=16, after=after[:2]), arrays, 32, UNITS)
+    c = arrays["A"].astype(np.float32) @ arrays["B"].astype(np.float32)
+    np.testing.assert_array_equal(found["top"], c.max(1))
+    np.testing.assert_array_equal(found["E"], c - c.max(1, keepdims=True))
+    assert "t_shfl_xor" in text, "four lanes have a row"
+
+
+def test_padded_rows_hold_the_same():
+    unit = UNITS["mma.m16n8k16.f16"]
+    arrays = {"A": integers((32, 64), "f16"), "B": integers((64, 16), "f16", seed=1)}
+    plain, _ = emulated(products(unit, 32, 16, 64, step=32), arrays, 32, UNITS)
+    padded, text = emulated(products(unit, 32, 16, 64, step=32, pad=8), arrays, 32, UNITS)
+    np.testing.assert_array_equal(padded["C"], plain["C"])
+    assert "* 40)" in text
+
+
+def test_sums_that_are_read_across_lanes_and_other_types_are_refused():
+    unit = UNITS["mma.m16n8k16.f16"]
+    with pytest.raises(UnsupportedError, match="otherwise than lanes of mma.m16n8k16.f16 hold it"):
+        lane_maps(products(unit, 32, 24, 48, step=16, after=["E[m, n] = C[m, 23 - n]"]), 32, UNITS)
+    wrong = products(replace(unit, inputs=("bf16", "bf16")), 32, 24, 48, step=16)
+    with pytest.raises(UnsupportedError, match="takes products of matrices of f16 and f16 in memory"):
+        lane_maps(wrong, 32, UNITS)

@@ -1,0 +1,97 @@
+"""Units of matrices in plans: chosen where they are predicted to pay, with layouts, paddings and types of sums."""
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+import pytest
+from scheduler.graphs import make_graph
+from scheduler.running import device, illegal, run_plan
+
+from tilec.ir.evaluate import evaluate
+from tilec.ir.graph import Graph
+from tilec.ir.plan import Plan
+from tilec.scheduler.schedule import schedule
+from tilec.scheduler.tiling.bank_padding import Pieces
+
+F16 = "mma.m16n8k16.f16"
+
+
+def product(m: int, n: int, k: int, ttype: str = "f16", after: bool = True) -> Graph:
+    """A product with constant weights, a bias and a rectifier."""
+    nodes: list[tuple[str, Mapping[str, int | str]]] = [
+        ("c[m, n] = sum(k, x[m, k] * w[k, n])", {"m": m, "n": n, "k": k}),
+        ("y[m, n] = maximum(c[m, n] + b[n], 0.0)", {"m": m, "n": n}),
+    ]
+    constants = {"w": (k, n), "b": (n,)} if after else {"w": (k, n)}
+    types = dict.fromkeys(("x", "w", "b"), ttype)
+    return make_graph({"x": (m, k)}, nodes if after else nodes[:1], ["y" if after else "c"], constants, ttypes=types)
+
+
+@cache
+def planned(m: int, n: int, k: int, ttype: str = "f16", after: bool = True) -> Plan:
+    return schedule(product(m, n, k, ttype, after), device("a100"))
+
+
+@pytest.mark.feature("W28", "L13")
+@pytest.mark.parametrize("after", [False, True])
+def test_products_of_halves_run_on_tensor_cores_and_sum_in_f32(after: bool) -> None:
+    plan = planned(256, 512, 384, after=after)
+    (group,) = plan.groups
+    (variant,) = group.variants
+    assert variant.units == {"c": F16}
+    assert {tensor: of for level in variant.held.values() for tensor, of in level.items()}["c"] == "f32"
+    assert set(variant.pads) == {"smem"}
+    assert illegal(plan) == []
+    gpu = device("a100")
+    slow = gpu.model_copy(update={"compute": gpu.compute[:1]})
+    ratio = schedule(product(256, 512, 384, after=after), slow).groups[0].cost.picoseconds / group.cost.picoseconds
+    assert ratio > 1.5
+
+
+def test_the_sums_are_right_and_rounded_once() -> None:
+    graph = product(40, 24, 50)
+    plan = schedule(graph, device("a100"))
+    assert any(variant.units for group in plan.groups for variant in group.variants)
+    x = np.random.default_rng(3).normal(size=(40, 50)).astype(np.float16)
+    found = run_plan(plan, {"x": x})["y"]
+    arrays = {"x": x.astype(np.float64)}
+    for name, constant in graph.constants.items():
+        shape = [int(e.value) for e in graph.tensors[name].shape]  # type: ignore[union-attr]
+        arrays[name] = np.asarray(constant.values, np.float16).reshape(shape).astype(np.float64)  # type: ignore[union-attr]
+    for node in graph.nodes:
+        arrays[node.name] = evaluate(node.expr, arrays, ttype="f64")
+    assert np.abs(found - arrays["y"]).max() <= np.abs(arrays["y"]).max() * 2**-10
+
+
+@pytest.mark.parametrize(("m", "ttype"), [(1, "f16"), (256, "f32")])
+def test_a_single_row_and_other_types_stay_on_vectors(m: int, ttype: str) -> None:
+    assert not any(variant.units for group in planned(m, 512, 384, ttype).groups for variant in group.variants)
+
+
+def test_weights_of_convolutions_are_packed_along_the_depth() -> None:
+    inside = "0 <= h + r - 1 < 16 and 0 <= w + s - 1 < 16"
+    text = f"y[h, w, o] = sum(r, s, c, where({inside}, x[h + r - 1, w + s - 1, c], 0.0) * k[o, c, r, s])"
+    graph = make_graph(
+        {"x": (16, 16, 64)},
+        [(text, {"h": 16, "w": 16, "o": 64, "r": 3, "s": 3, "c": 64})],
+        ["y"],
+        {"k": (64, 64, 3, 3)},
+        ttypes={"x": "f16", "k": "f16"},
+    )
+    plan = schedule(graph, device("a100"))
+    units = {name: unit for group in plan.groups for name, unit in group.variants[0].units.items()}
+    assert set(units.values()) == {F16}
+    (packed,) = plan.prepared
+    assert packed.expr.spatial[-1] == "c"
+    assert illegal(plan) == []
+
+
+@pytest.mark.feature("W37")
+@pytest.mark.parametrize(("row", "padding"), [(16, 0), (30, 2 + 16), (64, 16), (80, 0), (192, 16)])
+def test_rows_begin_in_other_banks(row: int, padding: int) -> None:
+    found = int(Pieces(16, 128).padding(row))
+    assert found == padding
+    if row > 16:
+        places = {(number * (row + found)) % 128 // 16 for number in range(8)}
+        assert len(places) == 8
