@@ -100,7 +100,7 @@ def narrow_factor(factor: Expr, ttypes: Mapping[str, str]) -> tuple[Expr | None,
             kind = type_of(inner, ttypes)
             return (None, "") if is_weak(kind) else (inner, kind)
     kind = type_of(factor, ttypes)
-    return (factor, kind) if kind in HALVES else (None, "")
+    return (factor, kind) if kind in HALVES or kind == "f32" else (None, "")
 
 
 def reads_directly(factor: Expr) -> Access | None:

@@ -36,9 +36,9 @@ class TargetModel:
     at once on the way into it.  `near` is what the level above a core's holds, `lanes_bytes` the width of a vector,
     `registers` their number (`vectors`: whether there are any).  A core reads `feed` bytes a cycle from its level into
     registers, fills it with `refill` bytes a second and copies within it at `copy`.  `peak` counts operations a second
-    of all cores, of f32.  `units` are functions of words that its compute units have, with their names, the fastest
-    first, `matrices` its units of matrices, each with how many times as fast as the peak it is.  Half precision of the
-    `widened` types, which units take in words and matrices alone, is computed in f32.  `costs` are the measured
+    of the vectors of all cores, of f32.  `units` are functions of words that its compute units have, with their names, the fastest
+    first, `matrices` its units of matrices, each with how many times as fast as the peak it is.  Half precision of
+    the `widened` types, which units take in words and matrices alone, is computed in f32.  `costs` are the measured
     constants of its class of machines.
     """
 
@@ -159,7 +159,7 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
     vector = device.vector
     costs = _class_costs(device)
     lanes_bytes = vector.bytes if vector else 4
-    peak = device.float_rate or max(unit.rate for unit in device.compute)
+    peak = device.vector_rate or max(unit.rate for unit in device.compute)
     below = device.level_names[max(0, core - 1)]
     near = [level.capacity for level in device.levels[core + 1 : -1]]
     memories = tuple(_memory(device, index) for index in range(len(device.levels)))

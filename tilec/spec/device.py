@@ -353,6 +353,12 @@ class DeviceSpec(Spec):
         floats = [unit.rate for unit in self.compute if all(map(is_float, unit.inputs))]
         return self.peak(("f32", "f32"), "f32") or max(floats, default=0)
 
+    @property
+    def vector_rate(self) -> int:
+        """That of the units that are not of matrices; of all units when there are no others."""
+        plain = [unit.rate for unit in self.compute if unit.fragments is None and unit.inputs == ("f32", "f32")]
+        return max(plain, default=self.float_rate)
+
     def digest(self) -> str:
         """sha256 of what plans depend on: comments, formatting, file name, energies and the circumstances of the
         probe do not count."""

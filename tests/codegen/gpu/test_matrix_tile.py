@@ -16,8 +16,8 @@ from tilec.spec.resolve import device_source, parse_device
 
 pytestmark = needs_compiler
 
-UNITS = {unit.name: unit for unit, _ in parse_device(device_source("a100")).matrix_units}
-TYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "u8": np.uint8}
+UNITS = {unit.name: unit for gpu in ("a100", "mi250") for unit, _ in parse_device(device_source(gpu)).matrix_units}
+TYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8, "u8": np.uint8}
 
 
 def integers(shape, ttype, seed=0):
@@ -29,7 +29,11 @@ def products(unit, m, n, k, *, step, a="m k", b="k n", pad=0, after=()):
     """`C` in steps of `k` by two warps, then more nodes on the sums in registers; `a`, `b` are orders of storage."""
     kind = unit.accumulator
     sizes = {"m": m, "n": n, "k": k, "r": n}
-    expr = tensor(f"C[m, n] = sum(k, {kind}(A[{', '.join(a.split())}]) * {kind}(B[{', '.join(b.split())}]))", sizes)
+    left, right = (
+        f"{x}[{', '.join(order.split())}]" if of == kind else f"{kind}({x}[{', '.join(order.split())}])"
+        for x, order, of in (("A", a, unit.inputs[0]), ("B", b, unit.inputs[1]))
+    )
+    expr = tensor(f"C[m, n] = sum(k, {left} * {right})", sizes)
     half = -(-m // 2)
     rows = {"m": f"u*{half} : minimum(u*{half} + {half}, {m})"}
     chunk = f"k1*{step} : minimum(k1*{step} + {step}, {k})"
@@ -58,18 +62,18 @@ def products(unit, m, n, k, *, step, a="m k", b="k n", pad=0, after=()):
     return program("products", tuple(parameters), outputs, (loop("u", 2, *body, scope="warp"),))
 
 
-@pytest.mark.feature("L21", "W28")
-@pytest.mark.parametrize("name", UNITS)
-@pytest.mark.parametrize(
-    ("m", "n", "k", "a", "b", "by_rows"),
-    [
-        (64, 16, 64, "m k", "n k", True),  # whole fragments: rows of 16 bytes
-        (64, 16, 64, "k m", "k n", True),  # the same, transposed where elements have 16 bits
-        (5, 9, 70, "m k", "k n", False),  # less than a fragment each way, and an odd end of the depth
-        (33, 3, 31, "k m", "n k", False),
-        (2, 2, 1, "m k", "k n", False),
-    ],
-)
+WHOLE = [(64, 16, 64, "m k", "n k", True), (64, 16, 64, "k m", "k n", True)]
+"""Whole fragments: rows of 16 bytes, and the same transposed where elements have 16 bits."""
+
+RAGGED = [(5, 9, 70, "m k", "k n", False), (33, 3, 31, "k m", "n k", False), (2, 2, 1, "m k", "k n", False)]
+"""Less than a fragment each way, an odd end of the depth."""
+
+ALL_LAYOUTS = ("mma.m16n8k16.f16", "mma.m16n8k32.s8", "mfma.f32.32x32x8.f16")
+CASES = [(name, *case) for name in UNITS for case in ((*WHOLE, *RAGGED) if name in ALL_LAYOUTS else RAGGED[:1])]
+
+
+@pytest.mark.feature("L21", "L24", "W28")
+@pytest.mark.parametrize(("name", "m", "n", "k", "a", "b", "by_rows"), CASES)
 def test_sums_are_those_of_the_elements(name, m, n, k, a, b, by_rows):
     unit = UNITS[name]
     arrays = {"A": integers((m, k), unit.inputs[0]), "B": integers((k, n), unit.inputs[1], seed=1)}
@@ -78,9 +82,9 @@ def test_sums_are_those_of_the_elements(name, m, n, k, a, b, by_rows):
         "A": arrays["A"] if a == "m k" else arrays["A"].T.copy(),
         "B": arrays["B"] if b == "k n" else arrays["B"].T.copy(),
     }
-    found, text = emulated(products(unit, m, n, k, step=64, a=a, b=b), stored, 32, UNITS)
+    found, text = emulated(products(unit, m, n, k, step=64, a=a, b=b), stored, 64 if "mfma" in name else 32, UNITS)
     np.testing.assert_array_equal(found["C"], expected)
-    wide = a == "m k" or unit.inputs[0] in ("f16", "bf16")
+    wide = "mfma" not in name and (a == "m k" or unit.inputs[0] in ("f16", "bf16"))
     assert ("ldmatrix4" in text) == (by_rows and wide)
 
 

@@ -107,6 +107,7 @@ template <class T> T_DEV T t_shfl(T x, int lane) { return (T)__shfl_sync(0xfffff
 
 T_BITS unsigned t_word(f16 a, f16 b) { return a.bits | (unsigned)b.bits << 16; }
 T_BITS unsigned t_word(bf16 a, bf16 b) { return a.bits | (unsigned)b.bits << 16; }
+T_BITS unsigned t_word(float a) { return t_bits<unsigned>(a); }
 template <class T> T_BITS unsigned t_word(T a, T b, T c, T d) {
   static_assert(sizeof(T) == 1, "elements of a byte");
   return (unsigned)(unsigned char)a | (unsigned)(unsigned char)b << 8 | (unsigned)(unsigned char)c << 16 |
@@ -132,6 +133,24 @@ T_MMA(m16n8k16_f16, "m16n8k16.row.col.f32.f16.f16.f32", float, "+f")
 T_MMA(m16n8k16_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", float, "+f")
 T_MMA(m16n8k32_s8, "m16n8k32.row.col.s32.s8.s8.s32", int, "+r")
 T_MMA(m16n8k32_u8_s8, "m16n8k32.row.col.s32.u8.s8.s32", int, "+r")
+#endif
+#if !defined(TILE_EMULATOR) && defined(__HIP__)
+typedef _Float16 t_half4 __attribute__((ext_vector_type(4)));
+typedef float t_float16 __attribute__((ext_vector_type(16)));
+typedef int t_int16 __attribute__((ext_vector_type(16)));
+#define T_MFMA(name, S, V, product) \
+  T_DEV void t_mfma_##name(S* c, const unsigned* a, const unsigned* b) { \
+    V sums; \
+    memcpy(&sums, c, sizeof sums); \
+    sums = product; \
+    memcpy(c, &sums, sizeof sums); \
+  }
+T_DEV t_half4 t_halves(const unsigned* x) { t_half4 y; memcpy(&y, x, sizeof y); return y; }
+T_MFMA(f32_32x32x2_f32, float, t_float16,
+       __builtin_amdgcn_mfma_f32_32x32x2f32(t_bits<float>(*a), t_bits<float>(*b), sums, 0, 0, 0))
+T_MFMA(f32_32x32x8_f16, float, t_float16,
+       __builtin_amdgcn_mfma_f32_32x32x8f16(t_halves(a), t_halves(b), sums, 0, 0, 0))
+T_MFMA(i32_32x32x8_i8, int, t_int16, __builtin_amdgcn_mfma_i32_32x32x8i8((int)*a, (int)*b, sums, 0, 0, 0))
 #endif
 
 // -- scalar functions: NaN comes through maximum and minimum, integers wrap, // and % floor, division by 0 gives 0

@@ -100,6 +100,28 @@ static inline void emu_products(S* c, const unsigned* a, const unsigned* b, int 
   }
 }
 
+#define EMU_MFMA(E, S, DEPTH, c, a, b) emu_wave_products<E, S, DEPTH>(c, a, b, EMU_HERE)
+#define t_mfma_f32_32x32x2_f32(c, a, b) EMU_MFMA(float, float, 2, c, a, b)
+#define t_mfma_f32_32x32x8_f16(c, a, b) EMU_MFMA(f16, float, 8, c, a, b)
+#define t_mfma_i32_32x32x8_i8(c, a, b) EMU_MFMA(signed char, int, 8, c, a, b)
+static inline float emu_number(float x) { return x; }
+template <class E, class S, int DEPTH>
+static inline void emu_wave_products(S* c, const unsigned* a, const unsigned* b, int site) {
+  constexpr int EACH = DEPTH / 2;  // elements of a lane
+  struct { E a[EACH], b[EACH]; } mine;
+  memcpy(mine.a, a, sizeof(mine.a));
+  memcpy(mine.b, b, sizeof(mine.b));
+  auto all = emu::exchange(&mine, sizeof(mine), site);
+  for (int i = 0; i < 16; i++) {
+    int row = i / 4 * 8 + emu::lane() / 32 * 4 + i % 4, column = emu::lane() % 32;
+    for (int k = 0; k < DEPTH; k++) {
+      auto left = emu::value_of<decltype(mine)>(all, row + 32 * (k / EACH));
+      auto right = emu::value_of<decltype(mine)>(all, column + 32 * (k / EACH));
+      c[i] += emu_number(left.a[k % EACH]) * emu_number(right.b[k % EACH]);
+    }
+  }
+}
+
 struct emu_fragments { _Float16 a[8], b[4]; };
 #define mma_m16n8k16(c0, c1, c2, c3, a, b) emu_mma(c0, c1, c2, c3, a, b, EMU_HERE)
 static inline void emu_mma(float& c0, float& c1, float& c2, float& c3, const unsigned* a, const unsigned* b, int site) {
