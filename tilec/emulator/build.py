@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,8 @@ _FLAGS = (
 )
 """Threads change stacks by longjmp, which fortified code forbids; libraries share no variables."""
 
+_LOOP = re.compile(r"(\bfor \((?:int|unsigned) \w+ = [^;]*; )([^;]*)(;)")
+
 _POISON = "-ftrivial-auto-var-init=pattern"
 """Variables that are read before they are written have large values, the same in every run."""
 
@@ -54,9 +57,14 @@ def build_kernels(text: str, kernels: Sequence[str], headers: Mapping[str, str],
     command = (path, *_FLAGS, f"-DEMU_LANES={lanes}")
     engine = _built((*command, "-O2", "-c"), {}, str(HEADERS / "engine.cc"), folder, ".o")
     entries = "".join(f"EMU_ENTRY({name})\n" for name in kernels)
-    source = f'#include "engine.h"\n#line 1 "kernels.cu"\n{text}\n{entries}'
+    source = f'#include "engine.h"\n#line 1 "kernels.cu"\n{_with_rounds(text)}\n{entries}'
     files = {**headers, "source.cc": source}
     return _built((*command, *_poison(path), "-shared", str(engine)), files, "source.cc", folder, ".so")
+
+
+def _with_rounds(text: str) -> str:
+    """The text with loops that tell the emulator of their rounds."""
+    return _LOOP.sub(lambda loop: f"{loop[1]}emu::goes_on(__LINE__, {loop[2]}){loop[3]}", text)
 
 
 def kernel_text(text: str, symbol: str) -> str:

@@ -36,10 +36,10 @@ class TargetModel:
     at once on the way into it.  `near` is what the level above a core's holds, `lanes_bytes` the width of a vector,
     `registers` their number (`vectors`: whether there are any).  A core reads `feed` bytes a cycle from its level into
     registers, fills it with `refill` bytes a second and copies within it at `copy`.  `peak` counts operations a second
-    of the vectors of all cores, of f32.  `units` are functions of words that its compute units have, with their names, the fastest
-    first, `matrices` its units of matrices, each with how many times as fast as the peak it is.  Half precision of
-    the `widened` types, which units take in words and matrices alone, is computed in f32.  `costs` are the measured
-    constants of its class of machines.
+    of the vectors of all cores, of f32.  `units` are functions of words that its compute units have, with their names,
+    the fastest first, `matrices` its units of matrices, each with how many times as fast as the peak it is.  Half
+    precision of the `widened` types, which units take in words and matrices alone, is computed in f32.  `costs` are the
+    measured constants of its class of machines.
     """
 
     name: str

@@ -55,10 +55,10 @@ bool note(int site, const void* address, size_t bytes, const void* stored) {
 inline Barrier block_barrier;
 inline std::vector<Barrier> warp_barriers, meetings;  // __syncwarp; what moves values between lanes
 
-inline int lanes_of_warp() { return std::min(LANES, (int)occurrences.size() - warp() * LANES); }
+inline int lanes_of_warp() { return std::min(LANES, (int)rounds.size() - warp() * LANES); }
 
 void sync_block(int site) {
-  arrive(block_barrier, (int)occurrences.size(), site, [site] {
+  arrive(block_barrier, (int)rounds.size(), site, [site] {
     epoch++;
     last_barrier = &barriers[site];
     last_barrier->reached++;

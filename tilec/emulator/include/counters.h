@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "fibers.h"
@@ -20,18 +21,35 @@ struct Sum {
   long requests = 0, units = 0, ideal = 0, bytes = 0;
 };
 
-inline std::vector<Sum> sums;                                     // by site
-inline std::vector<std::vector<std::vector<Request>>> pending;    // warp, site, occurrence
-inline std::vector<std::vector<uint32_t>> occurrences;            // thread, site
+// Where a thread stands in the loops around it: lanes in the same rounds of the same loops access memory together, also
+// where a condition has left out some of them in rounds before.
+struct Rounds {
+  struct Loop { int line; uint64_t outside, number; };
+  std::vector<Loop> loops;
+  uint64_t path = 0;
+};
+
+inline std::vector<Sum> sums;                                                    // by site
+inline std::vector<std::vector<std::unordered_map<uint64_t, Request>>> pending;  // warp, site, place in loops
+inline std::vector<Rounds> rounds;                                               // by thread
+
+inline uint64_t mixed(uint64_t a, uint64_t b) { return (a ^ b) * 0x9e3779b97f4a7c15ull + (a >> 29); }
+
+bool goes_on(int line, bool condition) {
+  Rounds& mine = rounds[current];
+  if (mine.loops.empty() || mine.loops.back().line != line) mine.loops.push_back({line, mine.path, 0});
+  Rounds::Loop& loop = mine.loops.back();
+  mine.path = condition ? mixed(mixed(loop.outside, line), ++loop.number) : loop.outside;
+  if (!condition) mine.loops.pop_back();
+  return condition;
+}
 
 inline void count(int site, const void* address, int bytes) {
-  auto& seen = occurrences[current];
-  if ((int)seen.size() <= site) seen.resize(site + 1);
   auto& log = pending[warp()];
   if ((int)log.size() <= site) log.resize(site + 1);
-  uint32_t number = seen[site]++;
-  if (log[site].size() <= number) log[site].resize(number + 1);
-  Request& request = log[site][number];
+  uint64_t place = rounds[current].path;
+  while (log[site][place].mask >> lane() & 1) place = mixed(place, 1);
+  Request& request = log[site][place];
   request.address[lane()] = (uint64_t)address;
   request.mask |= 1ull << lane();
   request.bytes = bytes;
@@ -82,14 +100,12 @@ inline void settle(int warp) {
   auto& log = pending[warp];
   if (sums.size() < sites.size()) sums.resize(sites.size());
   for (size_t site = 0; site < log.size(); site++) {
-    for (const Request& request : log[site]) {
+    for (const auto& [place, request] : log[site]) {
       sums[site].requests++;
       is_shared(sites[site].access) ? add_wavefronts(sums[site], request) : add_sectors(sums[site], request);
     }
     log[site].clear();
   }
-  for (int i = 0; i < LANES && warp * LANES + i < (int)occurrences.size(); i++)
-    std::fill(occurrences[warp * LANES + i].begin(), occurrences[warp * LANES + i].end(), 0);
 }
 
 }  // namespace emu

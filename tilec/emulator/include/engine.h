@@ -28,6 +28,9 @@ int site_number(int line, Access access, const char* text);
 // Check and count an access, of a store with the bytes that it brings; false if it leaves the memory that it may touch.
 bool note(int site, const void* address, size_t bytes, const void* stored = nullptr);
 
+// The condition of a loop, looked at before each of its rounds.
+bool goes_on(int line, bool condition);
+
 void sync_block(int site);
 void sync_warp(int site);
 

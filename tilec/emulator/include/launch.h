@@ -38,7 +38,7 @@ inline void start_launch(const Launch& launch) {
   barriers.clear();
   sums.assign(sites.size(), Sum());
   pending.assign(warps, {});
-  occurrences.assign(launch.threads, {});
+  rounds.assign(launch.threads, {});
   epoch = 1;
 }
 
@@ -54,11 +54,12 @@ inline void start_block(unsigned number, int threads) {
   meetings.assign(warp_epoch.size(), Barrier());
   exchanges.assign(warp_epoch.size(), Exchange());
   groups.assign(threads, {{}});
+  rounds.assign(threads, {});
   prepare(threads);
 }
 
 inline void report_waiting() {
-  for (size_t i = 0; i < occurrences.size(); i++)
+  for (size_t i = 0; i < rounds.size(); i++)
     if (!fibers[i].done) report("never met", fibers[i].site, fibers[i].site, (int)i, (int)i);
 }
 
