@@ -1,11 +1,25 @@
 """The part of a manifest that kernels of a GPU have: their text, what it was compiled to, and the launches."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from tilec.abi.shape_program import NUMBERS
 from tilec.artifact.filenames import require_inside
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 Space = Literal["input", "output", "arena", "constant"]
+
+Size = int | str
+"""An integer, or in a model with symbols the position of a number of its shape program, `numbers[7]`."""
+
+
+def size_at(size: Size, numbers: "Sequence[int] | NDArray[np.int64]") -> int:
+    """The value of a launch's size where a model's numbers are these."""
+    return size if isinstance(size, int) else int(numbers[int(size[len(NUMBERS) + 1 : -1])])
 
 
 @dataclass(frozen=True)
@@ -22,8 +36,9 @@ class CodeFile:
 @dataclass(frozen=True)
 class GpuKernel:
     """An entry point of the text and how it is launched: blocks, threads of a block, bytes of dynamic shared memory of
-    a block; `kernel` is its tile program's name. Where it was compiled, `registers` of a thread, and the bytes that it
-    stores to and loads from its stack for want of more."""
+    a block; `kernel` is its tile program's name. Blocks and bytes that depend on symbols are 0 here: launches tell
+    them. Where it was compiled, `registers` of a thread, and the bytes that it stores to and loads from its stack for
+    want of more."""
 
     symbol: str
     kernel: str
@@ -47,19 +62,24 @@ class GpuArgument:
 
     space: Space
     index: int
-    offset: int
-    bytes: int
+    offset: Size
+    bytes: Size
     writes: bool = False
 
 
 @dataclass(frozen=True)
 class GpuLaunch:
-    """One launch of a kernel, by its symbol, in its segment, on arguments in the order of its parameters."""
+    """One launch of a kernel, by its symbol, in its segment, on arguments in the order of its parameters, behind which
+    it takes `sizes`, integers of 32 bits. In a model with symbols it tells how many blocks there are, none at sizes of
+    another variant of its group, and their bytes of shared memory."""
 
     symbol: str
     arguments: tuple[GpuArgument, ...]
     segment: int = 0
     group: str = ""
+    sizes: tuple[Size, ...] = ()
+    grid: Size | None = None
+    shared_bytes: Size | None = None
 
 
 @dataclass(frozen=True)

@@ -226,13 +226,14 @@ class Manifest:
             "input": len(self.inputs) + self.results,
             "output": len(self.outputs),
             "constant": len(self.constants),
-            "arena": 1,
+            "arena": 1 if self.sizes is None else len(self.sizes.arenas),
         }
         for launch in code.launches:
             for each in launch.arguments:
-                if not 0 <= each.index < counts[each.space] or each.offset < 0 or each.bytes < 0:
+                known = [size for size in (each.offset, each.bytes) if isinstance(size, int)]
+                if not 0 <= each.index < counts[each.space] or min(known, default=0) < 0:
                     raise ValueError(f"{launch.symbol} has the argument {each.space} {each.index}, which is not there")
-                if each.space == "arena" and self.sizes is None and each.offset + each.bytes > self.arena_bytes:
+                if each.space == "arena" and self.sizes is None and sum(known) > self.arena_bytes:
                     raise ValueError(f"{launch.symbol} has an argument that lies outside the arena")
 
     def _check_sizes(self) -> None:

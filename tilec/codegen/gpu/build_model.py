@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tilec.abi.gpu_code import CodeFile, GpuArgument, GpuCode, GpuKernel, GpuLaunch
-from tilec.abi.manifest import LibraryFile
+from tilec.abi.gpu_code import CodeFile, GpuArgument, GpuCode, GpuKernel, GpuLaunch, Size
+from tilec.abi.shape_program import NUMBERS
 from tilec.artifact import digest_bytes, encode, write_bytes
 from tilec.codegen.gpu.kernel import KernelText, kernel_of
 from tilec.codegen.gpu.nvrtc import Compiled, compile_kernels, compiler_library, obstacle
@@ -16,6 +17,7 @@ from tilec.codegen.gpu.target import GpuTarget
 from tilec.codegen.kernels import Kernels
 from tilec.codegen.launch_table import Argument, Launch
 from tilec.codegen.model import KernelCode, model_of
+from tilec.codegen.shape_program import Number
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Plan
 from tilec.ir.sizes import algebra_ranges
@@ -26,10 +28,7 @@ HEADER = "tile.h"
 
 
 def build(plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOptions, folder: Path) -> dict[str, Any]:
-    """Write the kernels of a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`.
-
-    A model with symbols has its text there, but no table of launches yet.
-    """
+    """Write the kernels of a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`."""
     target = GpuTarget.of(device, options)
     ranges = algebra_ranges(plan.symbols, plan.symbol_ranges)
     units = {unit.name: unit for unit in target.units}
@@ -38,19 +37,17 @@ def build(plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOpti
         for name, program in kernels.programs.items()
     }
     code = {
-        name: KernelCode(each.symbol, {each.symbol: each.text}, each.grid, symbols=each.symbols)
+        name: KernelCode(each.symbol, {each.symbol: each.text}, each.grid, each.shared_bytes, symbols=each.symbols)
         for name, each in printed.items()
     }
     model = model_of(plan, kernels, code, folder, options.threads)
     compiled = _write(printed, target, folder)
     text = _file(folder, f"kernels{target.suffix}")
-    if plan.symbols:
-        return dict(encode(model.manifest(LibraryFile(text.file, text.sha256))))
     gpu = GpuCode(
         processor=target.processor,
         text=text,
         kernels=tuple(_kernel(name, each, compiled) for name, each in printed.items()),
-        launches=tuple(_launch(each) for each in model.started),
+        launches=tuple(_launch(each, bool(plan.symbols)) for each in model.started),
         headers=(_file(folder, HEADER),),
         binary=_file(folder, CUBIN) if compiled is not None else None,
         portable=_file(folder, PTX) if compiled is not None else None,
@@ -82,27 +79,27 @@ def _file(folder: Path, name: str) -> CodeFile:
 
 
 def _kernel(name: str, printed: KernelText, compiled: Compiled | None) -> GpuKernel:
-    grid, shared = constant_value(printed.grid), constant_value(printed.shared_bytes)
-    assert grid is not None
-    assert shared is not None
     use = compiled.uses.get(printed.symbol) if compiled is not None else None
     return GpuKernel(
         printed.symbol,
         name,
-        grid,
+        constant_value(printed.grid) or 0,
         printed.threads,
-        shared,
+        constant_value(printed.shared_bytes) or 0,
         registers=use.registers if use is not None else None,
         spilled_bytes=use.spill_stores + use.spill_loads if use is not None else None,
     )
 
 
-def _launch(launch: Launch) -> GpuLaunch:
-    return GpuLaunch(launch.symbol, tuple(_argument(each) for each in launch.arguments), launch.segment, launch.group)
+def _launch(launch: Launch, sized: bool) -> GpuLaunch:
+    arguments = tuple(_argument(each) for each in launch.arguments)
+    plain = GpuLaunch(launch.symbol, arguments, launch.segment, launch.group, tuple(map(_size, launch.sizes)))
+    return replace(plain, grid=_size(launch.tasks), shared_bytes=_size(launch.scratch_bytes)) if sized else plain
 
 
 def _argument(argument: Argument) -> GpuArgument:
-    offset, size = argument.offset, argument.size
-    assert isinstance(offset, int)
-    assert isinstance(size, int)
-    return GpuArgument(argument.space, argument.index, offset, size, argument.writes)
+    return GpuArgument(argument.space, argument.index, _size(argument.offset), _size(argument.size), argument.writes)
+
+
+def _size(size: int | Number) -> Size:
+    return f"{NUMBERS}[{size.position}]" if isinstance(size, Number) else size

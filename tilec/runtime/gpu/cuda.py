@@ -3,7 +3,7 @@
 import ctypes
 import weakref
 from collections.abc import Sequence
-from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
+from ctypes import byref, c_char_p, c_float, c_int, c_int32, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,7 @@ class CudaDriver:
         for name, parameters in _SIGNATURES.items():
             getattr(self._library, name).argtypes = parameters
         self._context = c_void_p()
+        self._allowed: dict[int, int] = {}
         self._check(self._library.cuInit(0), "cuInit")
         count = c_int()
         self._check(self._library.cuDeviceGetCount(byref(count)), "cuDeviceGetCount")
@@ -106,7 +107,6 @@ class CudaDriver:
         for kernel in code.kernels:
             function = c_void_p()
             self._call("cuModuleGetFunction", byref(function), module, kernel.symbol.encode())
-            self._call("cuFuncSetAttribute", function, _MOST_SHARED_BYTES, kernel.shared_bytes)
             functions[kernel.symbol] = function
         return functions
 
@@ -141,16 +141,25 @@ class CudaDriver:
         if size:
             self._call("cuMemsetD8Async", address, byte, size, self._stream)
 
-    def launch(self, module: dict[str, c_void_p], kernel: GpuKernel, pointers: Sequence[int]) -> None:
+    def launch(
+        self, module: dict[str, c_void_p], kernel: GpuKernel, pointers: Sequence[int], sizes: Sequence[int] = ()
+    ) -> None:
         """Launch a kernel; one without blocks is none."""
         if kernel.grid == 0:
             return
-        values = [c_uint64(pointer) for pointer in pointers]
+        self._allow(module[kernel.symbol], kernel.shared_bytes)
+        values = [*(c_uint64(pointer) for pointer in pointers), *(c_int32(size) for size in sizes)]
         arguments = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         self._call(
             "cuLaunchKernel", module[kernel.symbol], kernel.grid, 1, 1, kernel.block, 1, 1, kernel.shared_bytes,
             self._stream, arguments, None,
         )  # fmt: skip
+
+    def _allow(self, function: c_void_p, shared_bytes: int) -> None:
+        """Let a function have as much shared memory, if it had less before."""
+        if shared_bytes > self._allowed.get(function.value or 0, 0):
+            self._call("cuFuncSetAttribute", function, _MOST_SHARED_BYTES, shared_bytes)
+            self._allowed[function.value or 0] = shared_bytes
 
     def begin_graph(self) -> None:
         """Capture the stream."""

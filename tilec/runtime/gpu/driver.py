@@ -42,8 +42,8 @@ class Driver(Protocol):
     def fill(self, address: int, byte: int, size: int) -> None:
         """Set every byte."""
 
-    def launch(self, module: Any, kernel: GpuKernel, pointers: Sequence[int]) -> None:
-        """Launch a kernel on these pointers."""
+    def launch(self, module: Any, kernel: GpuKernel, pointers: Sequence[int], sizes: Sequence[int] = ()) -> None:
+        """Launch a kernel, whose blocks are known, on these pointers and sizes."""
 
     def begin_graph(self) -> None:
         """Record launches from now on."""

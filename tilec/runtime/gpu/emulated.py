@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _ALIGNMENT = 256
 
-Recorded = list[tuple[EmulatedKernel, GpuKernel, tuple[int, ...]]]
+Recorded = list[tuple[EmulatedKernel, GpuKernel, tuple[int, ...], tuple[int, ...]]]
 
 
 @dataclass
@@ -70,9 +70,15 @@ class EmulatorDriver:
         """Set every byte."""
         ctypes.memset(address, byte, size)
 
-    def launch(self, module: dict[str, EmulatedKernel], kernel: GpuKernel, pointers: Sequence[int]) -> None:
+    def launch(
+        self,
+        module: dict[str, EmulatedKernel],
+        kernel: GpuKernel,
+        pointers: Sequence[int],
+        sizes: Sequence[int] = (),
+    ) -> None:
         """Run a kernel, or record it."""
-        launch = (module[kernel.symbol], kernel, tuple(pointers))
+        launch = (module[kernel.symbol], kernel, tuple(pointers), tuple(sizes))
         if self._graph is not None:
             self._graph.append(launch)
         else:
@@ -103,10 +109,10 @@ class EmulatorDriver:
     def synchronize(self) -> None:
         """Everything is done."""
 
-    def _run(self, kernel: EmulatedKernel, how: GpuKernel, pointers: Sequence[int]) -> None:
+    def _run(self, kernel: EmulatedKernel, how: GpuKernel, pointers: Sequence[int], sizes: Sequence[int]) -> None:
         shape = Shape(how.grid, how.block, how.shared_bytes)
         regions = [self._region(pointer) for pointer in pointers]
-        told = kernel.launch(shape, list(pointers), self.order, reachable=regions, counting=False)
+        told = kernel.launch(shape, [*pointers, *sizes], self.order, reachable=regions, counting=False)
         self.findings += [(how.symbol, finding) for finding in told.findings]
 
     def _region(self, pointer: int) -> Region:

@@ -5,6 +5,7 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from math import prod
 from pathlib import Path
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilec.abi.gpu_code import GpuArgument, GpuCode, GpuLaunch
+from tilec.abi.gpu_code import GpuArgument, GpuCode, GpuLaunch, size_at
 from tilec.abi.manifest import CallInput, Manifest, TensorSpec
-from tilec.errors import ArtifactError, TilecError, UnavailableError
+from tilec.errors import ArtifactError, TilecError
 from tilec.ir.types import element_bytes, numpy_dtype
 from tilec.runtime.device_array import DeviceArray
 from tilec.runtime.gpu.driver import Driver
+from tilec.runtime.gpu.evaluate_numbers import NumbersEvaluator
 from tilec.runtime.memory import map_weights
+from tilec.runtime.sizes import bound_shape
 from tilec.runtime.times import Times
 
 if TYPE_CHECKING:
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 
 ALIGNMENT = 256
 """Bytes at whose multiples constants begin, as memory does that a driver allocates."""
+
+KEPT = 8
+"""Sets of sizes whose graphs a run keeps."""
 
 POISON = 0xFF
 
@@ -44,8 +50,6 @@ class GpuExecutor:
     """A module and weights on a device, and runs that wait for a caller. They share a stream: one at a time uses it."""
 
     def __init__(self, folder: Path, manifest: Manifest, driver: Driver, check: bool = False) -> None:
-        if manifest.sizes is not None:
-            raise UnavailableError("models with symbols do not run on GPUs yet", str(folder), "Bind them: --shape.")
         if manifest.gpu is None:
             raise ArtifactError("the manifest has no kernels of a GPU", str(folder), "Run `tilec codegen` again.")
         self.driver = driver
@@ -53,6 +57,7 @@ class GpuExecutor:
         self.code: GpuCode = manifest.gpu
         self.module = driver.load(manifest.gpu, folder)
         self._places = self._upload([map_weights(folder, file, check) for file in manifest.weights])
+        self.evaluate = NumbersEvaluator(manifest.sizes) if manifest.sizes is not None else _no_numbers
         self._waiting: list[GpuRun] = []
         self.stream = threading.Lock()
 
@@ -96,9 +101,14 @@ def _free(driver: Driver, place: int) -> None:
         driver.free(place)
 
 
+def _no_numbers(_numbers: "NDArray[np.int64]", _part: int) -> None:
+    """A model whose sizes are known has none."""
+
+
 class GpuRun:
-    """An arena, a buffer for every tensor that crosses the border of the device, and a graph for every segment that has
-    run. What was bound is uploaded before the next launches; outputs come back behind those that write them."""
+    """Arenas, a buffer for every tensor that crosses the border of the device, and a graph for every segment that has
+    run at some sizes. What was bound is uploaded before the next launches; outputs come back behind those that write
+    them. In a model with symbols memory grows with the sizes."""
 
     def __init__(self, executor: GpuExecutor) -> None:
         manifest = executor.manifest
@@ -106,19 +116,38 @@ class GpuRun:
         specs = [*manifest.inputs, *results, *manifest.outputs]
         self._executor, self._driver = executor, executor.driver
         self._first_output = len(manifest.inputs) + len(results)
-        sizes = [_bytes(spec) if isinstance(spec, TensorSpec) else 0 for spec in specs]
-        self._tensors = [executor.allocate(self, size) for size in sizes]
-        self._arena = executor.allocate(self, manifest.arena_bytes)
+        sizes = manifest.sizes
+        known = [_bytes(spec) if isinstance(spec, TensorSpec) and sizes is None else 0 for spec in specs]
+        self._tensors = [_Block(executor, self, size) for size in known]
+        arenas = [manifest.arena_bytes] if sizes is None else [0] * len(sizes.arenas)
+        self._arenas = [_Block(executor, self, size) for size in arenas]
+        self.numbers = np.zeros(0 if sizes is None else len(sizes.numbers), np.int64)
         self._bound: list[Any] = [None] * len(specs)
         self._unsent: set[int] = set()
-        self._graphs: dict[int, Any] = {}
+        self._graphs: dict[tuple[int, bytes], Any] = {}
 
     def bind(self, first: int, arrays: Sequence[Any]) -> None:
         """Take arrays of the host, or of the device, from tensor number `first` on."""
         for number, array in enumerate(arrays, first):
             self._bound[number] = array
+            if isinstance(array, np.ndarray | DeviceArray):
+                self._grow(self._tensors[number], array.nbytes)
             if number < self._first_output and isinstance(array, np.ndarray | DeviceArray):
                 self._unsent.add(number)
+
+    def resize(self, part: int) -> None:
+        """Let the arenas whose sizes are among the numbers of a part be large enough."""
+        sizes = self._executor.manifest.sizes
+        assert sizes is not None
+        for block, position in zip(self._arenas, sizes.arenas, strict=True):
+            if sizes.part(position) == part:
+                self._grow(block, int(self.numbers[position]))
+
+    def _grow(self, block: "_Block", size: int) -> None:
+        """Let a block be large enough; what was recorded on the one before is void."""
+        if block.size < size:
+            block.grow(max(size, block.size * 3 // 2))
+            self._graphs.clear()
 
     def launch(self, segment: int, times: Times | None) -> None:
         """Run a segment to its end, as a graph; one launch after another where times are wanted."""
@@ -128,9 +157,7 @@ class GpuRun:
             if times is not None:
                 self._timed(segment, launches, times)
             elif launches:
-                if segment not in self._graphs:
-                    self._graphs[segment] = self._recorded(launches)
-                self._driver.launch_graph(self._graphs[segment])
+                self._driver.launch_graph(self._graph(segment, launches))
             self._fetch(launches)
 
     def step(self, segment: int, launch: int) -> None:
@@ -144,13 +171,20 @@ class GpuRun:
     def poison(self) -> None:
         """Fill the arena with bytes that are NaN in every floating-point type."""
         with self._executor.stream:
-            self._driver.fill(self._arena, POISON, self._executor.manifest.arena_bytes)
+            for arena in self._arenas:
+                self._driver.fill(arena.address, POISON, arena.size)
 
     def operand(self, spec: CallInput) -> Any:
         """A copy of what a call reads from the arena or the constants."""
         assert spec.tensor is not None
-        array: NDArray[Any] = np.empty(spec.tensor.bound_shape, numpy_dtype(spec.tensor.ttype))
-        place = self._arena + spec.at if spec.space == "arena" else self._executor.constant(spec.at)
+        shape = bound_shape(spec.tensor, self._executor.manifest.sizes, self.numbers)
+        array: NDArray[Any] = np.empty(shape, numpy_dtype(spec.tensor.ttype))
+        if spec.space == "constant":
+            place = self._executor.constant(spec.at)
+        elif spec.offset is None:
+            place = self._arenas[0].address + spec.at
+        else:
+            place = self._arenas[spec.at].address + int(self.numbers[spec.offset])
         with self._executor.stream:
             self._driver.download(array, place)
         return array
@@ -159,21 +193,30 @@ class GpuRun:
         for number in sorted(self._unsent):
             given = self._bound[number]
             if isinstance(given, DeviceArray):
-                self._driver.copy(self._tensors[number], given.address, given.nbytes)
+                self._driver.copy(self._tensors[number].address, given.address, given.nbytes)
             else:
-                self._driver.upload(self._tensors[number], given)
+                self._driver.upload(self._tensors[number].address, given)
         self._unsent.clear()
 
     def _fetch(self, launches: Sequence[GpuLaunch]) -> None:
         """Bring back the outputs that launches write."""
         written = {a.index for each in launches for a in each.arguments if a.space == "output" and a.writes}
         for number in sorted(written):
-            target, place = self._bound[self._first_output + number], self._tensors[self._first_output + number]
+            target, place = self._bound[self._first_output + number], self._tensors[self._first_output + number].address
             if isinstance(target, DeviceArray):
                 self._driver.copy(target.address, place, target.nbytes)
             else:
                 self._driver.download(target, place)
         self._driver.synchronize()
+
+    def _graph(self, segment: int, launches: Sequence[GpuLaunch]) -> Any:
+        """The launches of a segment as a graph; graphs of the last few sizes are kept."""
+        key = segment, self.numbers.tobytes()
+        graph = self._graphs.pop(key, None) or self._recorded(launches)
+        self._graphs[key] = graph
+        if len(self._graphs) > KEPT * len(self._executor.manifest.segments):
+            del self._graphs[next(iter(self._graphs))]
+        return graph
 
     def _recorded(self, launches: Sequence[GpuLaunch]) -> Any:
         self._driver.begin_graph()
@@ -193,17 +236,45 @@ class GpuRun:
         times.of(segment)[:] = list(pairwise(ends))
 
     def _launch(self, launch: GpuLaunch) -> None:
+        kernel = self._executor.code.kernel(launch.symbol)
+        if launch.grid is not None:
+            grid, shared = size_at(launch.grid, self.numbers), size_at(launch.shared_bytes or 0, self.numbers)
+            if grid == 0:
+                return
+            kernel = replace(kernel, grid=grid, shared_bytes=shared)
         pointers = [self._pointer(argument) for argument in launch.arguments]
-        self._driver.launch(self._executor.module, self._executor.code.kernel(launch.symbol), pointers)
+        sizes = [size_at(size, self.numbers) for size in launch.sizes]
+        self._driver.launch(self._executor.module, kernel, pointers, sizes)
 
     def _pointer(self, argument: GpuArgument) -> int:
         bases: dict[str, Callable[[], int]] = {
-            "input": lambda: self._tensors[argument.index],
-            "output": lambda: self._tensors[self._first_output + argument.index],
-            "arena": lambda: self._arena,
+            "input": lambda: self._tensors[argument.index].address,
+            "output": lambda: self._tensors[self._first_output + argument.index].address,
+            "arena": lambda: self._arenas[argument.index].address,
             "constant": lambda: self._executor.constant(argument.index),
         }
-        return bases[argument.space]() + argument.offset
+        return bases[argument.space]() + size_at(argument.offset, self.numbers)
+
+
+class _Block:
+    """Memory of the device that lives as long as its owner, unless it grows before."""
+
+    def __init__(self, executor: GpuExecutor, owner: object, size: int) -> None:
+        self._executor = executor
+        self._owner = weakref.ref(owner)
+        self._finalizer: weakref.finalize[[Driver, int], object] | None = None
+        self.size = self.address = 0
+        self.grow(size)
+
+    def grow(self, size: int) -> None:
+        """Other memory, of which nothing is kept."""
+        driver = self._executor.driver
+        if self._finalizer is not None:
+            self._finalizer()
+        self.size, self.address = size, driver.allocate(max(1, size))
+        finalizer = weakref.finalize(self._owner(), _free, driver, self.address)
+        finalizer.atexit = False
+        self._finalizer = finalizer
 
 
 def _bytes(spec: TensorSpec) -> int:
