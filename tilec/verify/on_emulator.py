@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tilec.abi.gpu_code import GpuCode, GpuKernel
+from tilec.abi.gpu_code import GpuCode, GpuKernel, size_at
 from tilec.abi.manifest import Manifest
+from tilec.abi.shape_program import ShapeProgram
 from tilec.artifact import decode
 from tilec.emulator import ORDERS, EmulatedKernel, Emulation, KernelFault, Order, Region, Shape, compiler, emulated
 from tilec.emulator.emulate import sample
 from tilec.errors import UnavailableError, UsageError
-from tilec.ir.expr import constant_value
+from tilec.ir.evaluate import integer
+from tilec.ir.expr import as_expr, constant_value
 from tilec.ir.plan import Group, Plan
 from tilec.ir.program import Program
 from tilec.ir.types import numpy_dtype
 from tilec.runtime.gpu.emulated import EmulatorDriver
+from tilec.runtime.gpu.evaluate_numbers import NumbersEvaluator
 from tilec.runtime.gpu.executor import GpuExecutor
 from tilec.runtime.memory import aligned_array
 from tilec.runtime.session import Session
@@ -61,8 +65,6 @@ class Emulator:
         runtime = kernels.get("runtime", {})
         if "gpu" not in runtime:
             raise UsageError("there are no kernels of a GPU to emulate", str(folder), "Choose another place: --on.")
-        if plan.symbols:
-            raise UnavailableError("kernels of models with symbols are not emulated yet", str(folder), "--on machine")
         if compiler() is None:
             raise UnavailableError("no C++ compiler builds GPU kernels", hint="Install g++ or clang++.")
         self._manifest = decode(Manifest, runtime, str(folder), "runtime")
@@ -74,20 +76,20 @@ class Emulator:
         made = "compiled" if self._code.binary or self._code.portable else "written"
         self.because = f"{plan.device} kernels {made} for {self._code.processor}, not run on a GPU"
 
-    def cost(self, group: Group, program: Program, _sizes: Mapping[str, int]) -> int:
+    def cost(self, group: Group, program: Program, sizes: Mapping[str, int]) -> int:
         """Estimated microseconds of all blocks."""
         core = program.levels[1].name if len(program.levels) > 1 else program.levels[0].name
-        moved = sum(constant_value(by.get(core, 0)) or 0 for by in (group.cost.read, group.cost.written))
-        return ((constant_value(group.cost.flops) or 0) + moved) // PER_MICROSECOND
+        moved = sum(int(integer(as_expr(by.get(core, 0)), sizes)) for by in (group.cost.read, group.cost.written))
+        return (int(integer(as_expr(group.cost.flops), sizes)) + moved) // PER_MICROSECOND
 
     def part_cost(self, step: Step) -> int:
         """Estimated microseconds of the blocks that run."""
-        grid = max(1, self._kernel(step.program.name).grid)
+        grid = max(1, self._kernel(step).grid)
         return step.cost * len(self._blocks(step, True)) // grid
 
     def run(self, step: Step, arrays: Mapping[str, Array], part: bool) -> StepResult:
         """Outputs of the first order, which the others must give too. Raises KernelFault."""
-        kernel = self._kernel(step.program.name)
+        kernel = self._kernel(step)
         blocks = self._blocks(step, part)
         outputs, told = self._launch(step, kernel, arrays, blocks, ORDERS[0], True)
         for order in ORDERS[1:]:
@@ -131,7 +133,7 @@ class Emulator:
         regions, outputs = [], {}
         for parameter, tensor in zip(step.program.parameters, step.tensors, strict=True):
             stored = parameter.name in step.program.outputs
-            shape = tuple(constant_value(extent) or 0 for extent in parameter.shape)
+            shape = tuple(int(integer(extent, step.sizes)) for extent in parameter.shape)
             array = aligned_array(shape, numpy_dtype(parameter.ttype))
             if stored:
                 array.reshape(-1).view(np.uint8).fill(0xFF)
@@ -140,19 +142,33 @@ class Emulator:
                 array[...] = arrays[tensor]
             memory.append(array)
             regions.append(Region(array.ctypes.data, array.nbytes, array.itemsize, stored))
+        symbols = [step.sizes[each] for each in step.program.symbols]
         how = Shape(kernel.grid, kernel.block, kernel.shared_bytes)
-        told = self._library(kernel).launch(how, regions, order, blocks, counting=counting)
+        told = self._library(kernel).launch(how, [*regions, *symbols], order, blocks, counting=counting)
         if told.findings:
             more = f" (and {len(told.findings) - 1} more findings)" if len(told.findings) > 1 else ""
             raise KernelFault(f"{told.findings[0]}{more}", f"{self._code.text.file}: {kernel.symbol}")
         return outputs, told
 
-    def _kernel(self, program: str) -> GpuKernel:
-        """The entry point of a program. Raises ArtifactError if there is none."""
+    def _kernel(self, step: Step) -> GpuKernel:
+        """The entry point of a step's program, as launched at its sizes. Raises ArtifactError if there is none."""
         for kernel in self._code.kernels:
-            if kernel.kernel == program:
-                return kernel
-        raise damaged(KeyError(program), self._folder)
+            if kernel.kernel == step.program.name:
+                return kernel if self._manifest.sizes is None else self._sized(kernel, step, self._manifest.sizes)
+        raise damaged(KeyError(step.program.name), self._folder)
+
+    def _sized(self, kernel: GpuKernel, step: Step, sizes: ShapeProgram) -> GpuKernel:
+        """A kernel with the blocks and the shared memory of its launch at the sizes of a step."""
+        numbers = np.zeros(len(sizes.numbers), np.int64)
+        numbers[: len(sizes.symbols)] = [step.sizes[symbol.name] for symbol in sizes.symbols]
+        evaluate = NumbersEvaluator(sizes)
+        for part in range(len(self._manifest.segments)):
+            evaluate(numbers, part)
+        for launch in self._code.launches:
+            if (launch.symbol, launch.group) == (kernel.symbol, step.group.name) and launch.grid is not None:
+                shared = size_at(launch.shared_bytes or 0, numbers)
+                return replace(kernel, grid=size_at(launch.grid, numbers), shared_bytes=shared)
+        raise damaged(KeyError(step.group.name), self._folder)
 
     def _library(self, kernel: GpuKernel) -> EmulatedKernel:
         if kernel.symbol not in self._built:
@@ -161,7 +177,7 @@ class Emulator:
 
     def _blocks(self, step: Step, part: bool) -> list[int]:
         """The blocks that run: all, or, of much work, as many as fit `PART`."""
-        grid = self._kernel(step.program.name).grid
+        grid = self._kernel(step).grid
         if not part or step.cost <= PART:
             return list(range(grid))
         return sample(grid, max(FEWEST, grid * PART // step.cost))

@@ -51,7 +51,7 @@ def _compared(
 ) -> Outcome:
     if because is None and "runtime" not in kernels:
         because = f"no {plan.device} code generator yet"
-    on = options.on or _place(plan, kernels, because)
+    on = options.on or _place(kernels, because)
     if on == "host":
         if because is not None:
             raise UnavailableError(because, str(folder), "Leave --on out, or choose the emulator or the machine.")
@@ -68,10 +68,10 @@ def _compared(
     return verify_on_machine(folder, plan, kernels, model, options, advance, emulator.because, emulator)
 
 
-def _place(plan: Plan, kernels: Mapping[str, Any], because: str | None) -> str:
+def _place(kernels: Mapping[str, Any], because: str | None) -> str:
     """Where the code of a model is verified unless the user says so."""
     from tilec.emulator import compiler
 
     if because is None:
         return "host"
-    return "emulator" if "gpu" in kernels.get("runtime", {}) and not plan.symbols and compiler() else "machine"
+    return "emulator" if "gpu" in kernels.get("runtime", {}) and compiler() else "machine"
