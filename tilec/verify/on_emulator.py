@@ -21,7 +21,7 @@ from tilec.ir.evaluate import integer
 from tilec.ir.expr import as_expr, constant_value
 from tilec.ir.plan import Group, Plan
 from tilec.ir.program import Program
-from tilec.ir.types import numpy_dtype
+from tilec.ir.types import element_bytes, numpy_dtype
 from tilec.runtime.gpu.emulated import EmulatorDriver
 from tilec.runtime.gpu.evaluate_numbers import NumbersEvaluator
 from tilec.runtime.gpu.executor import GpuExecutor
@@ -71,6 +71,7 @@ class Emulator:
         assert self._manifest.gpu is not None
         self._code: GpuCode = self._manifest.gpu
         self._folder, self._cache = folder, emulator_cache()
+        self._granule = min((4, *(element_bytes(tensor.ttype) for tensor in plan.tensors.values())))
         self._built: dict[str, EmulatedKernel] = {}
         self._reports: dict[str, dict[str, Any]] = {}
         made = "compiled" if self._code.binary or self._code.portable else "written"
@@ -108,7 +109,7 @@ class Emulator:
         None of a model of which onnxruntime runs parts. Raises KernelFault for what the emulator finds."""
         if self._manifest.calls:
             return None
-        driver = EmulatorDriver(self._cache)
+        driver = EmulatorDriver(self._cache, granule=self._granule)
         executor = cast("Executor", GpuExecutor(self._folder, self._manifest, driver))
         outputs = Session(self._manifest, self._folder, executor, 1).run(feeds)
         for symbol, finding in driver.findings:

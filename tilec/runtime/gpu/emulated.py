@@ -24,10 +24,13 @@ Recorded = list[tuple[EmulatedKernel, GpuKernel, tuple[int, ...], tuple[int, ...
 @dataclass
 class EmulatorDriver:
     """Builds kernels into `cache` and runs them in an `order` of threads; `findings` are those of all launches, by
-    kernel. Memory is poisoned when it is allocated, and a kernel cannot leave the blocks behind its pointers."""
+    kernel. Memory is poisoned when it is allocated, and a kernel cannot leave the blocks behind its pointers. Elements
+    that different threads may store have `granule` bytes at least.
+    """
 
     cache: Path
     order: Order = ORDERS[0]
+    granule: int = 4
     findings: list[tuple[str, Finding]] = field(default_factory=list)
     _blocks: "dict[int, NDArray[np.uint8]]" = field(default_factory=dict)
     _graph: Recorded | None = None
@@ -119,4 +122,4 @@ class EmulatorDriver:
         """The block that a pointer lies in."""
         starts = sorted(self._blocks)
         start = starts[max(0, bisect_right(starts, pointer) - 1)]
-        return Region(start, self._blocks[start].nbytes, 4, True)
+        return Region(start, self._blocks[start].nbytes, self.granule, True)
