@@ -58,7 +58,7 @@ def cases_of(plan: Plan, options: VerifyOptions, model: Path, most: int = SAMPLE
     UsageError for sizes that the plan does not have or allow.
     """
     chosen = feedings(options.seeds, options.inputs, model)
-    named = tuple(complete_sizes(plan, each) for each in options.sizes)
+    named = tuple(complete_sizes(with_told_sizes_alone(plan), each) for each in options.sizes)
     if not plan.symbols:
         return tuple(Case(each, plan) for each in chosen)
     if options.inputs is not None:
