@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from tests.acceptance.building import Arrays, assert_close, build, folder_of, onnxruntime
-from tests.importer.reference import save
+from tests.importer.reference import normal, save
 from tests.importer.test_reported_sizes import COUNT, KEEP, SELECT, TOP, TWICE, WEIGHTS, ints, node
 from tilec.runtime import load
 
@@ -50,6 +50,64 @@ DISTINCT = [
     node("Mul", "c sums", "y"),
 ]
 """Rows that differ, weighted by how often they occur."""
+
+
+MASK = [
+    node("ReduceSum", "x last", "sums", keepdims=0),
+    node("Greater", "sums half", "mask"),
+    node("NonZero", "mask", "at"),
+    node("Transpose", "at", "places", perm=[1, 0]),
+    node("GatherND", "x places", "rows"),
+    node("MatMul", "rows w", "z"),
+    node("Softmax", "z", "y", axis=-1),
+]
+"""`softmax(x[x.sum(-1) > 0.5] @ w)` as PyTorch exports it."""
+
+TOKENS = [
+    node("NonZero", "mask", "at"),
+    node("Transpose", "at", "places", perm=[1, 0]),
+    node("GatherND", "x places", "tokens"),
+    node("Gemm", "tokens w", "z"),
+    node("Relu", "z", "y"),
+]
+"""A layer of the tokens `x[mask]` of a batch, which an input chooses."""
+
+PUT = [
+    node("Tanh", "raw", "x"),
+    node("Greater", "raw half", "mask"),
+    node("NonZero", "mask", "at"),
+    node("Transpose", "at", "places", perm=[1, 0]),
+    node("GatherND", "x places", "values"),
+    node("Exp", "values", "others"),
+    node("ScatterND", "x places others", "joined"),
+    node("Mul", "joined two", "y"),
+]
+"""`x[mask] = exp(x[mask])`: what is computed of chosen elements, beside the others."""
+
+EXPERTS = [
+    node("ArgMax", "x", "expert", axis=1, keepdims=0),
+    node("Equal", "expert one", "mask"),
+    node("NonZero", "mask", "at"),
+    node("Transpose", "at", "places", perm=[1, 0]),
+    node("GatherND", "x places", "rows"),
+    node("MatMul", "rows w", "z"),
+    node("Relu", "z", "hidden"),
+    node("MatMul", "hidden back", "u"),
+    node("ScatterND", "x places u", "added", reduction="add"),
+    node("Softmax", "added", "y", axis=-1),
+]
+"""The rows of one expert through its layers, added to what they were."""
+
+RESIZE = [
+    node("Relu", "image", "x"),
+    node("ReduceMax", "scale", "largest", keepdims=1),
+    node("Concat", "ones largest largest", "scales", axis=0),
+    node("Resize", "x - scales", "z", mode="nearest"),
+    node("Conv", "z kernel", "c"),
+    node("Sigmoid", "c", "y"),
+]
+"""An image that grows by a computed factor, and what is computed of it."""
+RESIZE[3].input[1] = ""
 
 
 def doubling() -> onnx.GraphProto:
@@ -95,12 +153,26 @@ def boxes(n: int, seed: int) -> Arrays:
     return {"boxes": corners, "logits": logits, "flat": rng.standard_normal((n, 4)).astype(np.float32)}
 
 
+def tokens(n: int, seed: int) -> Arrays:
+    rng = np.random.default_rng(seed)
+    return {"x": rng.standard_normal((n, 3, 4)).astype(np.float32), "mask": rng.random((n, 3)) < (0, 1, 0.5)[seed % 3]}
+
+
+def image(n: int, seed: int) -> Arrays:
+    x = np.random.default_rng(seed).standard_normal((1, 2, n, 5)).astype(np.float32)
+    return {"image": x, "scale": np.linspace(0.5, 1 + seed, 4, dtype=np.float32)}
+
+
 BOX_PORTS = {"boxes": ("float32", (1, "n", 4)), "logits": ("float32", (1, 3, "n")), "flat": ("float32", ("n", 4))}
 OTHER_WEIGHTS: dict[str, Arrays] = {
     "boxes": {"most": ints(3), "overlap": np.float32(0.3), "threshold": np.float32(0.4), "second": ints(2)},
     "loop": {"yes": np.array(True), "tenth": np.float32(0.1)},
+    "experts": {"back": normal(5, 4)},
+    "resize": {"ones": np.ones(2, np.float32), "kernel": normal(3, 2, 1, 1)},
 }
 ROWS = {"x": ("float32", ("n", 4))}
+CHOSEN = {"x": ("float32", ("b", 3, 4)), "mask": ("bool", ("b", 3))}
+IMAGE = {"image": ("float32", (1, 2, "n", 5)), "scale": ("float32", ("k",))}
 RAW = {"raw": ("float32", ("n", 4))}
 
 Feeds = Callable[[int, int], Arrays]
@@ -113,6 +185,11 @@ MODELS: dict[str, tuple[Sequence[Any], Any, Feeds, int]] = {
     "top": (TOP, {"x": ("float32", ("n",))}, lambda n, seed: {"x": np.abs(flags(n, seed)[:, 0])}, 1),
     "boxes": (BOXES, BOX_PORTS, boxes, 1),
     "loop": (LOOP, {"raw": ("float32", ("n",))}, vector, 1),
+    "mask": (MASK, ROWS, lambda n, seed: {"x": flags(n, seed)}, 1),
+    "tokens": (TOKENS, CHOSEN, tokens, 1),
+    "put": (PUT, RAW, lambda n, seed: {"raw": flags(n, seed)}, 2),
+    "experts": (EXPERTS, ROWS, lambda n, seed: {"x": flags(n, seed)}, 2),
+    "resize": (RESIZE, IMAGE, image, 1),
     "unique": (DISTINCT, RAW, lambda n, seed: {"raw": flags(n, seed)}, 1),
 }
 

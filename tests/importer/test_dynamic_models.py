@@ -308,7 +308,24 @@ def crossed() -> Case:
     return Case(nodes, inputs, ["z", "mean"], weights, sizes, equal, {"s54": 2, "s17": 3})
 
 
+def first_row() -> Case:
+    """The first item of a batch beside all of another, in products, and as the shape that rows are expanded to."""
+    nodes = [
+        node("Slice", "x zero one zero", "first"),
+        node("Mul", "y first", "a"),
+        node("Shape", "first", "shape"),
+        node("Expand", "a shape", "z"),
+        node("Slice", "batches zero one zero", "leading"),
+        node("MatMul", "leading stack", "v"),
+    ]
+    weights = {"zero": ints(0), "one": ints(1)}
+    sizes = [{"n": n, "m": m, "b": b} for n, m, b in ((1, 1, 1), (5, 2, 3), (2, 7, 4))]
+    inputs = {"x": ("n", 4), "y": ("m", 4), "batches": ("n", 3, 5), "stack": ("b", 5, 2)}
+    return Case(nodes, inputs, ["z", "v"], weights, sizes, ["n: 1.. (a)"], {"n": 0, "m": 2, "b": 2})
+
+
 CASES = {
+    "first_row": first_row(),
     "attention": attention(),
     "unet": unet(),
     "divided": divided(),

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from cli.models import save, value
 from onnx import helper
 
 from tilec.artifact import digest_file, pretty
-from tilec.errors import UsageError
+from tilec.errors import TilecError, UsageError
 from tilec.importer import import_model
 from tilec.ir.bind_plan import complete_sizes
 from tilec.ir.plan import Plan
@@ -184,29 +185,61 @@ def test_symbols_left_out_have_the_sizes_of_the_plan(built: Built) -> None:
         cases_of(static, replace_options(sizes=({"batch": 3},)), model)
 
 
-@pytest.mark.feature("B01", "B08")
-@pytest.mark.parametrize("device", ["host", "a100"])
-def test_sizes_that_depend_on_data_are_those_that_calls_report(tmp_path: Path, device: str) -> None:
-    """y = exp(a) of the elements a of relu(x) that are not 0: NonZero runs on onnxruntime."""
+def chosen_elements(folder: Path, device: str, *behind: onnx.NodeProto) -> tuple[Path, Plan]:
+    """y = exp(a) of the elements a of relu(x) that are not 0, or what nodes `behind` make of them: NonZero runs on
+    onnxruntime."""
     nodes = [
         helper.make_node("Relu", ["x"], ["a"]),
         helper.make_node("NonZero", ["a"], ["at"]),
         helper.make_node("Transpose", ["at"], ["rows"], perm=[1, 0]),
         helper.make_node("GatherND", ["a", "rows"], ["g"]),
-        helper.make_node("Exp", ["g"], ["y"]),
+        *(behind or (helper.make_node("Exp", ["g"], ["y"]),)),
     ]
-    model = save(tmp_path / "model.onnx", nodes, [value("x", "batch", 8)], [value("y", "k")])
+    model = save(folder / "model.onnx", nodes, [value("x", "batch", 8)], [value("y", "k")])
     imported = import_model(model, fallback="allow")
     for name, pieces in imported.files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"".join(pieces))
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(b"".join(pieces))
     graph = restricted(imported.graph, {"batch": SymbolRange(0, 40)})
     plan = schedule(graph, resolve_device(device), ScheduleOptions())
-    digests = {name: digest_file(tmp_path / name) for name in imported.files}
-    plan = replace(plan, files={**plan.files, **digests})
+    digests = {name: digest_file(folder / name) for name in imported.files}
+    return model, replace(plan, files={**plan.files, **digests})
+
+
+@pytest.mark.feature("B01", "B08")
+@pytest.mark.parametrize("device", ["host", "a100"])
+def test_sizes_that_depend_on_data_are_those_that_calls_report(tmp_path: Path, device: str) -> None:
+    model, plan = chosen_elements(tmp_path, device)
     (reported,) = reported_symbols(plan)
     outcome = run((tmp_path, model, plan, generated(plan, tmp_path, device).body))
     assert outcome.failure is None
     counts = {sample["sizes"]["batch"]: sample["sizes"][reported] for sample in outcome.report["samples"]}
     assert counts[0] == 0
     assert all(0 < count <= 8 * batch for batch, count in counts.items() if batch)
+
+
+@pytest.mark.feature("B01", "B08")
+def test_samples_that_onnxruntime_cannot_run_are_left_out(tmp_path: Path) -> None:
+    """Pairs of elements: their number must be even."""
+    pairs = helper.make_node("Constant", [], ["pairs"], value_ints=[-1, 2])
+    model, plan = chosen_elements(
+        tmp_path,
+        "host",
+        pairs,
+        helper.make_node("Reshape", ["g", "pairs"], ["two"]),
+        helper.make_node("ReduceMax", ["two"], ["y"], keepdims=0),
+    )
+    (reported,) = reported_symbols(plan)
+    with in_this_process():
+        sampled = cases_of(plan, OPTIONS, model)
+        assert sampled
+        assert all(case.sizes[reported] % 2 == 0 for case in sampled)
+        reasons = []
+        for batch in range(1, 9):
+            try:
+                (case,) = cases_of(plan, replace_options(sizes=({"batch": batch},)), model)
+                assert case.sizes[reported] % 2 == 0
+            except TilecError as error:
+                reasons.append(error.message)
+        assert 0 < len(reasons) < 8
+        assert all("onnxruntime cannot run the model" in reason for reason in reasons)

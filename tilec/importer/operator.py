@@ -17,7 +17,7 @@ from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.names import LETTERS, REDUCED, identifier
 from tilec.importer.node_inputs import NodeInputs
-from tilec.importer.shapes import broadcast, size_of
+from tilec.importer.shapes import broadcast, is_single, size_of
 from tilec.importer.sums import wide
 from tilec.importer.value import Value
 from tilec.importer.weights import Stored
@@ -176,7 +176,7 @@ def _index(value: Value, axes: Sequence[Axis]) -> tuple[Expr, ...]:
     """The index at which a broadcast operand is read."""
     aligned = axes[len(axes) - value.rank :]
     return tuple(
-        Const(0) if extent == Const(1) and axis.extent != Const(1) else axis.var
+        Const(0) if is_single(extent) and not is_single(axis.extent) else axis.var
         for extent, axis in zip(value.shape, aligned, strict=True)
     )
 

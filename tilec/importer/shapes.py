@@ -127,12 +127,30 @@ def _join(a: Expr, b: Expr, shapes: Sequence[Sequence[Expr]], sizes: Sizes) -> E
             table = next(each for each in shorter.args if each != longer)
             sizes.demand(Binary("<=", longer, table), f"shapes {described} broadcast")
             return longer
+    for longer, shorter in ((a, b), (b, a)):
+        if is_single(shorter) and not is_single(longer):
+            sizes.assume(_one_at_least(shorter), f"shapes {described} broadcast")
+            return longer
     alike = sizes.same(a, b)
     if alike is False and sizes.same(a, Const(1)) is False and sizes.same(b, Const(1)) is False:
         raise ShapeError(f"shapes {described} cannot be broadcast: {text_of(a)} meets {text_of(b)}")
     if not alike:
         sizes.assume(Binary("==", a, b), f"shapes {described} broadcast, {text_of(a)} meets {text_of(b)}")
     return a if _simpler(a, b) else b
+
+
+def is_single(extent: Expr) -> bool:
+    """Whether a dimension has no more than one element: of its first `minimum(n, 1)`, say."""
+    return extent == Const(1) or bounds_of(extent)[1] == 1
+
+
+def _one_at_least(extent: Expr) -> Expr:
+    """The condition that a dimension is not empty, of a slice that what it is taken from is not."""
+    if isinstance(extent, Call) and extent.fn == "minimum":
+        whole = [each for each in extent.args if constant_value(each) is None]
+        if len(whole) == 1 and len(extent.args) == 2:
+            return Binary(">=", whole[0], Const(1))
+    return Binary(">=", extent, Const(1))
 
 
 def _simpler(a: Expr, b: Expr) -> bool:

@@ -331,8 +331,16 @@ class FusionProblem:
         )
 
     def at_sizes(self, sizes: Mapping[str, int]) -> FusionProblem:
-        """The problem with other sizes for its symbols, and for these alone."""
-        return replace(self, numbers=Candidates(dict(sizes)), further=(), cache=self.cache.of_sizes(sizes))
+        """The problem with other sizes for its symbols, and for these alone: the same one again for the same sizes."""
+        key = tuple(sorted(sizes.items()))
+        if key not in self._other_sizes:
+            cache = self.cache.of_sizes(sizes)
+            self._other_sizes[key] = replace(self, numbers=Candidates(dict(sizes)), further=(), cache=cache)
+        return self._other_sizes[key]
+
+    @cached_property
+    def _other_sizes(self) -> dict[tuple[tuple[str, int], ...], FusionProblem]:
+        return {}
 
     def _search_tiles(self, members: Sequence[int], outputs: tuple[str, ...], most: int) -> tuple[TaskTile, ...]:
         """Tiles for every register tile of a single part; those of a group are chosen once more for what its tile

@@ -58,7 +58,7 @@ def cases_of(plan: Plan, options: VerifyOptions, model: Path, most: int = SAMPLE
     UsageError for sizes that the plan does not have or allow.
     """
     chosen = feedings(options.seeds, options.inputs, model)
-    named = tuple(complete_sizes(plan, each) for each in options.sizes)
+    named = tuple(complete_sizes(with_told_sizes_alone(plan), each) for each in options.sizes)
     if not plan.symbols:
         return tuple(Case(each, plan) for each in chosen)
     if options.inputs is not None:
@@ -66,7 +66,9 @@ def cases_of(plan: Plan, options: VerifyOptions, model: Path, most: int = SAMPLE
     else:
         sizes = named or sample_sizes(_with_steps(with_told_sizes_alone(plan)), options.seeds[0], most, budget=BUDGET)
     cases = tuple(Case(chosen[n % len(chosen)], bind_plan(plan, each), each) for n, each in enumerate(sizes))
-    return _with_reported_sizes(plan, model, cases) if reported_symbols(plan) else cases
+    if not reported_symbols(plan):
+        return cases
+    return _with_reported_sizes(plan, model, cases, all_run=bool(named) or options.inputs is not None)
 
 
 def _with_steps(plan: Plan) -> Plan:
@@ -81,11 +83,12 @@ def _with_steps(plan: Plan) -> Plan:
     return replace(plan, symbol_ranges=ranges)
 
 
-def _with_reported_sizes(plan: Plan, model: Path, cases: Sequence[Case]) -> tuple[Case, ...]:
-    """The cases at the sizes that calls of onnxruntime report for their inputs."""
-    reported = reported_sizes(plan, model, [case.feeds for case in cases])
-    sizes = [{**case.sizes, **each} for case, each in zip(cases, reported, strict=True)]
-    return tuple(replace(c, plan=bind_plan(plan, each), sizes=each) for c, each in zip(cases, sizes, strict=True))
+def _with_reported_sizes(plan: Plan, model: Path, cases: Sequence[Case], *, all_run: bool) -> tuple[Case, ...]:
+    """The cases at the sizes that calls of onnxruntime report for their inputs, without those where it cannot run
+    unless all must."""
+    reported = reported_sizes(plan, model, [case.feeds for case in cases], all_run=all_run)
+    sizes = [(case, {**case.sizes, **each}) for case, each in zip(cases, reported, strict=True) if each is not None]
+    return tuple(replace(case, plan=bind_plan(plan, each), sizes=each) for case, each in sizes)
 
 
 def steps_at(kernels: Mapping[str, Any], case: Case) -> Mapping[str, Any]:

@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from tilec.errors import TilecError
 from tilec.ir.bind_plan import plan_sizes
 from tilec.ir.expr import variables
 from tilec.ir.plan import Plan
@@ -34,9 +34,14 @@ def with_told_sizes_alone(plan: Plan) -> Plan:
     return replace(plan, symbol_ranges={**plan.symbol_ranges, **held}, constraints=free)
 
 
-def reported_sizes(plan: Plan, model: Path, draws: Sequence[Mapping[str, Array]]) -> list[dict[str, int]]:
-    """For each set of inputs the sizes of symbols that calls report, from the model on onnxruntime. Raises TilecError
-    where it has no such tensors or cannot run."""
+def reported_sizes(
+    plan: Plan, model: Path, draws: Sequence[Mapping[str, Array]], *, all_run: bool
+) -> list[dict[str, int] | None]:
+    """For each set of inputs the sizes of symbols that calls report, from the model on onnxruntime; None where it
+    cannot run, unless all must.
+
+    Raises TilecError where it has no such tensors or runs at none.
+    """
     import onnx
 
     ports = [port for call in plan.calls for port in call.outputs if port.tensor in plan.tensors]
@@ -47,6 +52,13 @@ def reported_sizes(plan: Plan, model: Path, draws: Sequence[Mapping[str, Array]]
         opened = write_watched(model, proto, names, Path(folder))
         with Remote("onnxruntime", Reference, opened) as reference:
             reference.ready()
-            found: list[dict[str, Any]] = [reference.call("chosen", feeds, names) for feeds in draws]
-    shapes = [{name: array.shape for name, array in arrays.items()} for arrays in found]
-    return [port_sizes(telling, plan.tensors, each) for each in shapes]
+            found = [reference.call("attempted", feeds, names) for feeds in draws]
+    refused = [each for each in found if isinstance(each, TilecError)]
+    if refused and (all_run or len(refused) == len(found)):
+        raise refused[0]
+    return [
+        None
+        if isinstance(arrays, TilecError)
+        else port_sizes(telling, plan.tensors, {name: array.shape for name, array in arrays.items()})
+        for arrays in found
+    ]

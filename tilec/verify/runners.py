@@ -35,7 +35,7 @@ class Reference:
         except ImportError as error:
             raise UnavailableError(f"onnxruntime is not installed: {error}", hint="Install onnxruntime.") from error
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # errors are raised
         options.intra_op_num_threads = threads or 0
         # It runs twice: packing weights would only take memory.
         options.add_session_config_entry("session.disable_prepacking", "1")
@@ -64,6 +64,13 @@ class Reference:
         except Exception as error:  # its exceptions share no base class
             raise TilecError(f"onnxruntime cannot run the model: {_first_line(error)}") from error
         return dict(zip(names, arrays, strict=True))
+
+    def attempted(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any] | TilecError:
+        """Some of the outputs by name, or why it cannot run: it lives on."""
+        try:
+            return self.chosen(feeds, names)
+        except TilecError as error:
+            return error
 
     def unrepeatable(self, feeds: Mapping[str, Any]) -> tuple[str, ...]:
         """Outputs that differ between two runs on the same inputs: random numbers."""

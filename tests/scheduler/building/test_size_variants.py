@@ -23,9 +23,11 @@ from tilec.ir.sizes import SymbolRange, class_sizes, further_sizes
 from tilec.ir.text import text_of
 from tilec.ir.verify.program import check_program
 from tilec.lower.checks.check_plan import overflows
+from tilec.lower.checks.unused_decisions import unused_decisions
 from tilec.lower.counts.traffic import traffic
 from tilec.lower.lowering import lower
 from tilec.scheduler import schedule
+from tilec.spec.device import Bandwidth
 from tilec.spec.recipe import ScheduleOptions
 
 
@@ -95,6 +97,36 @@ def test_every_variant_is_legal_and_right_at_every_size(on: str) -> None:
         shapes = {name: tensor.shape for name, tensor in plan.tensors.items()}
         assert check_program(lower(group, variant_at(group, sizes), plan), shapes, sizes) == ()
     assert served == {variant.kernel for variant in plan.groups[0].variants}
+
+
+@pytest.mark.feature("B09")
+def test_tensors_wait_at_the_same_level_in_all_variants() -> None:
+    """At some sizes reduce steps are best, whose sums wait in a core's level, at others none."""
+    cpu = device("zen5-avx512")
+    speeds = {"dram": "26GB/s", "l3": "93GB/s", "l2": "160GB/s", "l1": "380GB/s"}
+    levels = tuple(
+        level.model_copy(
+            update={"units": min(2, level.units), "bandwidth": Bandwidth.model_validate({"total": speeds[level.name]})}
+        )
+        if level.name in speeds
+        else level
+        for level in cpu.levels
+    )
+    compute = tuple(unit.model_copy(update={"rate": unit.rate // 15}) for unit in cpu.compute)
+    extents = {"m": "n", "h": 7, "w": 7, "o": 512}
+    texts = [
+        ("c[m, h, w, o] = sum(k, x[m, h, w, k] * f[k, o])", {**extents, "k": 2048}),
+        ("d[m, h, w, o] = c[m, h, w, o] * s[o] + b[o]", extents),
+        ("e[m, h, w, o] = d[m, h, w, o] + r[m, h, w, o]", extents),
+        ("y[m, h, w, o] = maximum(e[m, h, w, o], 0.0)", extents),
+    ]
+    weights = {"f": (2048, 512), "s": (512,), "b": (512,)}
+    graph = make_graph({"x": ("n", 7, 7, 2048), "r": ("n", 7, 7, 512)}, texts, ["y"], weights, ["n"])
+    graph = replace(graph, symbol_ranges={"n": SymbolRange(likely=(8,))})
+    plan = schedule(graph, cpu.model_copy(update={"levels": levels, "compute": compute}), ScheduleOptions())
+    for group in plan.groups:
+        for variant in group.variants:
+            assert unused_decisions(group, variant, plan, lower(group, variant, plan)) == ()
 
 
 @pytest.mark.feature("B09", "B24")

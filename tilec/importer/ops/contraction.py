@@ -9,7 +9,7 @@ from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, broadcast, shape_text
+from tilec.importer.shapes import ShapeError, broadcast, is_single, shape_text
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 from tilec.ir.types import TTYPES
@@ -58,7 +58,7 @@ def aligned(value: Value, axes: Sequence[Axis]) -> list[Expr]:
     """The leading indices at which a broadcast operand is read."""
     leading = value.shape[: value.rank - 2]
     pairs = zip(leading, axes[len(axes) - len(leading) :], strict=True)
-    return [Const(0) if e == Const(1) and a.extent != Const(1) else a.var for e, a in pairs]
+    return [Const(0) if is_single(e) and not is_single(a.extent) else a.var for e, a in pairs]
 
 
 def product(op: Op, a: Value, b: Value, part: str = "", ttype: str | None = None) -> Value:

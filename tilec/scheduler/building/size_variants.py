@@ -223,10 +223,11 @@ def _register_tile_at(at: FusionProblem, part: Part, like: RegisterTile) -> Regi
 def _variant_of(
     group: TiledGroup, at: FusionProblem, members: Sequence[int], tile: TaskTile, builder: GroupBuilder
 ) -> Variant | None:
-    """The variant of a group with another tile; None where its nodes would read other weights."""
+    """The variant of a group with another tile; None where its nodes would read other weights, or where tensors would
+    wait at other levels: both are the same at all sizes."""
     aside = builder.aside()
     block = aside.core_block(at, members, tile)
-    if block.nodes != group.block.nodes:
+    if block.nodes != group.block.nodes or block.connections() != group.block.connections():
         return None
     return aside.tiled_group(block, group.outputs, at.target, tile.seconds).variant
 

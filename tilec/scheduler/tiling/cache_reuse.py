@@ -65,8 +65,8 @@ def drawn_bytes(
     if not np.any(missed > 0):
         return total
     walks = (walk,) if walk is not None else task_walks(problem, sizes)
-    exceeding = np.broadcast_to(missed > 0, np.broadcast_shapes(missed.shape, tasks.shape))
-    return total + _drawn_again(problem, walks, exceeding, loaded, distinct, lines, sizes)
+    again = _drawn_again(problem, walks, loaded, distinct, lines, sizes)
+    return total + np.where(missed > 0, again, 0.0)
 
 
 def task_walks(problem: TilingProblem, sizes: Mapping[str, Ints]) -> tuple[TaskWalk, ...]:
@@ -96,32 +96,23 @@ def _missed(problem: TilingProblem, touched: Floats) -> Floats:
 def _drawn_again(
     problem: TilingProblem,
     walks: Sequence[TaskWalk],
-    exceeding: NDArray[np.bool_],
     loaded: Mapping[str, Floats],
     distinct: Mapping[str, Floats],
     lines: Mapping[str, Floats | float],
     sizes: Mapping[str, Ints],
 ) -> Floats:
-    """Bytes that waves fetch beside the first time in the walk that fetches the fewest, for the candidates `exceeding`
-    what the cache holds; all others fetch none."""
-    (places,) = np.nonzero(exceeding.ravel())
-
-    def row(values: Floats | Ints | float) -> Floats:
-        each = np.asarray(values, np.float64)
-        return each.reshape(1) if each.size == 1 else np.broadcast_to(each, exceeding.shape).ravel()[places]
-
-    operands = [
-        _Operand(row(size), row(distinct[tensor]), row(lines[tensor]), problem.moved_by(tensor))
-        for tensor, size in loaded.items()
-    ]
-    trips = {i: row(-(-problem.extent(i) // np.maximum(sizes[i], 1))) for i in walks[0].order}
-    least: Floats = np.full(places.size, np.inf)
+    """Bytes that waves fetch beside the first time, in the walk that fetches the fewest, where the cache does not hold
+    all that tasks touch."""
+    operands = [_Operand(size, distinct[t], lines[t], problem.moved_by(t)) for t, size in loaded.items()]
+    trips = {i: np.asarray(-(-problem.extent(i) // np.maximum(sizes[i], 1)), np.float64) for i in walks[0].order}
+    every = (*trips.values(), *(each for of in operands for each in (of.loaded, of.distinct, of.lines)))
+    beside = (1,) * max((np.ndim(each) for each in every), default=0)
+    least: Floats = np.full(1, np.inf)
     for order in dict.fromkeys(walk.order for walk in walks):
-        stripes = np.asarray([[walk.stripe] for walk in walks if walk.order == order], np.float64)
-        least = np.minimum(least, np.min(_again(problem, order, stripes, operands, trips), axis=0))
-    again: Floats = np.zeros(exceeding.shape)
-    again.ravel()[places] = least
-    return again
+        stripes = np.asarray([walk.stripe for walk in walks if walk.order == order], np.float64)
+        again = _again(problem, order, stripes.reshape(-1, *beside), operands, trips)
+        least = np.minimum(least, np.min(again, axis=0))
+    return least
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +122,7 @@ class _Operand:
 
     loaded: Floats
     distinct: Floats
-    lines: Floats
+    lines: Floats | float
     moved: frozenset[str]
 
 
@@ -142,7 +133,7 @@ def _again(
     operands: Sequence[_Operand],
     trips: Mapping[str, Floats],
 ) -> Floats:
-    """Bytes of all operands that waves fetch beside the first time, for every stripe (rows) and candidate."""
+    """Bytes of all operands that waves fetch beside the first time, for every stripe (first axis) and candidate."""
     lanes = _lanes(order, stripes, trips, problem.target.cores)
     waves = {i: trips[i] / lanes[i] for i in order}
     touched = [
