@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tilec.ir.dots import dot_of
+from tilec.ir.dots import dot_inside
 from tilec.ir.expr import Const, accesses
 from tilec.ir.graph import Graph, Node
 from tilec.ir.plan import Cost, Group, PlanLevel, Sizes, Tail, Variant
@@ -164,7 +164,7 @@ class GroupBuilder:
             tails=tails,
             loads=_loads(block, target, read_in_place),
             layouts={target.core_level: layouts} if layouts else {},
-            units={node.name: units[fn] for node in block.nodes if (fn := dot_of(node.expr.value)) in units},
+            units={node.name: units[fn] for node in block.nodes if (fn := dot_inside(node.expr.value)) in units},
             shared={name: entry for part in block.walk() for name, entry in part.shared.items()},
             held=_held(block, wide_inside(exprs, outputs, self.graph.tensors, target.widened), converted, target),
         )
