@@ -273,7 +273,10 @@ def _assembled(
     names = {name: value.name for name in model.initializers if isinstance(value := scope.get(name), Value)}
     built, retyped = retype(builder, built, types, names, model.file)
     called = {value: key for key, value in names.items()}
-    weights = {name: called.get(name, name) for name in (*built.constants, *built.owned, *retyped)}
+    weights = {
+        name: called.get(name) or called.get(name.removesuffix("_codes"), name)
+        for name in (*built.constants, *built.owned, *retyped)
+    }
     roundings = roundings_of(built.nodes, weights, builder.roundings, compute, model.file)
     folder = model.path.parent
     files = {file: digest_file(folder / file) for file in files_of(built.constants)}

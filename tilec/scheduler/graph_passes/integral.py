@@ -41,7 +41,7 @@ def integral(draft: RewrittenGraph) -> RewrittenGraph:
         C[m, n] = sum(k, f32(i32(X[m, k]) - z) * s * (f32(i32(W[k, n]) - y) * t))
         -> C_integral1[m, n] = sum(k, i32(X[m, k]) * i32(W[k, n]))
            C_offset1[n] = sum(k, (i32(W[k, n]) - y) * z)          (prepared where W is constant)
-           C_sums1[m] = sum(k, i32(X[m, k]))                      (only where y is not 0)
+           C_sums1[m] = sum(k, i32(X[m, k]))                      (only where y is not 0; times -y if it is a literal)
            C[m, n] = f32(C_integral1[m, n] - C_offset1[n] - C_sums1[m] * y) * (s * t)
     rewrite of scales that are those of blocks, for 32 elements or fewer of a block at once:
         C[m, n] = sum(k, f32(i32(X[m, k])) * s[m, k // 32] * (f32(i32(W[k, n])) * t[k // 32, n]))
@@ -108,9 +108,12 @@ class _Integral:
             nodes.append(offset)
             value = Binary("-", value, _at(offset) if literal else Binary("*", _at(offset), x.zero))
         if w.zero != Const(0):
-            codes = self._sum(node, sums, "sums", x.filled, _used(points, x.filled))
-            nodes.append(codes)
-            value = Binary("-", value, Binary("*", _at(codes), w.zero))
+            shift = w.zero.value if isinstance(w.zero, Const) else None
+            codes = x.filled if shift is None else Binary("*", x.filled, Const(-shift))
+            added = self._sum(node, sums, "sums", codes, _used(points, codes))
+            nodes.append(added)
+            taken = Binary("-", value, Binary("*", _at(added), w.zero))
+            value = taken if shift is None else Binary("+", value, _at(added))
         return (*nodes, replace(node, expr=sums.outside(product.scaled(value))))
 
     def _sum(self, node: Node, sums: Sums, part: str, body: Expr, spatial: Sequence[str]) -> Node:

@@ -26,6 +26,7 @@ from tilec.scheduler.analysis.contraction import Operand, operands_of
 from tilec.scheduler.analysis.vector_iterator import Vector
 from tilec.scheduler.analysis.window_propagation import propagate_windows, volume
 from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.body_work import body_work
 from tilec.scheduler.tiling.tile_footprints import tile_box
 
 Floats = NDArray[np.float64]
@@ -82,7 +83,7 @@ def register_blocking(
     steps = prod(extents[i] for i in expr.reduce)
     if vector.kind == "reduce":
         steps = steps // max(1, extents[vector.iterator]) * vector_count(extents[vector.iterator], lanes)
-    operands = dict.fromkeys(operands_of(expr))
+    operands, body = dict.fromkeys(operands_of(expr)), body_work(expr)
     stream, block = _streams(expr, size, extents, shapes, target, numbers)
     evicted = _evicted(expr, vector, size, shapes, target)
     everywhere = vectors * prod((size[i] for i in rows), start=np.asarray(1))
@@ -100,6 +101,9 @@ def register_blocking(
             loads = loads + seen * (vectors if along else 1)
             if operand.access.tensor in converted:
                 work = work + seen * (vectors * costs.conversion if along else costs.broadcast_conversion)
+        for part in body.parts:
+            seen = prod((tile[i] for i in rows if i in part.iterators), start=np.asarray(1))
+            work = work + seen * (vectors if spatial in part.iterators else 1) * part.instructions
         fed = stream / max(1, steps) / target.feed * held / everywhere
         copies = np.asarray(1 if vector.kind == "spatial" else 2)
         if target.vectors:
@@ -117,7 +121,9 @@ def register_blocking(
     factor = np.where(block * 2 > target.capacity, costs.crowded_level, 1.0)
     if spatial and panels:
         factor = factor * np.where(extents[spatial] % size[spatial] != 0, costs.ragged_panel, 1)
-    fits = (held <= target.accumulators) & (held + vectors + kinds < max(4, target.registers))
+    reused = np.maximum(1, body.values(frozenset({spatial})) if spatial else 1)
+    beside = np.where(held > vectors, vectors * reused, vectors)
+    fits = (held <= target.accumulators) & (held + beside + kinds < max(4, target.registers))
     factor = np.where(fits, factor, np.inf)
     clipped = False
     if target.vectors and spatial:

@@ -25,13 +25,6 @@ from tilec.scheduler.units.word_tensors import Operand
 CODES = {"a8": "i8", "a15": "i16"}
 """How a product is computed -> the type of its activations' codes."""
 
-REASONS = {
-    "no-unit": "no unit of the device takes words of these integers",
-    "no-integers": "the weight is not a constant of integers of 8 bits or fewer with scales and integer zero points",
-    "no-blocks": "the activation is not read along whole blocks of one dimension",
-}
-"""Why activations are not rounded: code -> what it means."""
-
 
 @dataclass(frozen=True)
 class RoundActivations(ListedStep):
