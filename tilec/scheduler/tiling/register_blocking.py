@@ -103,7 +103,7 @@ def register_blocking(
                 work = work + seen * (vectors * costs.conversion if along else costs.broadcast_conversion)
         for part in body.parts:
             seen = prod((tile[i] for i in rows if i in part.iterators), start=np.asarray(1))
-            work = work + seen * (vectors if spatial in part.iterators else 1) * part.instructions
+            work = work + seen * (vectors if spatial in part.iterators else 1) * part.instructions * costs.decoding
         fed = stream / max(1, steps) / target.feed * held / everywhere
         copies = np.asarray(1 if vector.kind == "spatial" else 2)
         if target.vectors:
