@@ -6,8 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tilec.ir.dots import DOTS
-from tilec.ir.expr import Access, Binary, ById, Call, Expr, TensorExpr, accesses, children, constant_value, variables
+from tilec.ir.dots import DOTS, WORD
+from tilec.ir.expr import (
+    Access,
+    Binary,
+    ById,
+    Call,
+    Expr,
+    TensorExpr,
+    accesses,
+    children,
+    constant_value,
+    variables,
+    walk,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +35,17 @@ class BodyWork:
     """What one step of a reduction executes beside a multiply-add at each point.
 
     `parts` are instructions by the iterators that they depend on.  `kept` maps iterators to the values that depend on
-    them alone and that the step uses once for all others: operands of its multiply-adds and products.
+    them alone and that the step uses once for all others: operands of its multiply-adds and products.  `joined` are
+    tensors of which words are loaded, with the elements of a word.
     """
 
     parts: tuple[Work, ...]
     kept: tuple[tuple[frozenset[str], int], ...]
+    joined: tuple[tuple[str, int], ...] = ()
+
+    def joined_elements(self, tensor: str) -> int:
+        """Elements of a tensor that are loaded at once, as a word."""
+        return dict(self.joined).get(tensor, 1)
 
     def values(self, iterators: frozenset[str]) -> int:
         """Values that depend on some of these iterators and on no others."""
@@ -53,9 +71,10 @@ def _body_work(same: ById[TensorExpr]) -> BodyWork:
         if _iterators(below, moving) < _iterators(part, moving):
             kept.setdefault(_iterators(below, moving), set()).add(below)
     parts = tuple(Work(of, n) for of, n in sorted(work.items(), key=lambda each: sorted(each[0])) if n)
-    return BodyWork(
-        parts, tuple((of, len(each)) for of, each in sorted(kept.items(), key=lambda each: sorted(each[0])))
-    )
+    words = [part for part in walk(expr.value) if isinstance(part, Call) and part.fn == WORD]
+    joined = {access.tensor: len(word.args) for word in words for access in accesses(word)}
+    values = tuple((of, len(each)) for of, each in sorted(kept.items(), key=lambda each: sorted(each[0])))
+    return BodyWork(parts, values, tuple(joined.items()))
 
 
 def _iterators(part: Expr, moving: set[str]) -> frozenset[str]:
@@ -68,7 +87,7 @@ def _edges(value: Expr) -> Iterator[tuple[Expr, Expr]]:
     waiting = [value]
     while waiting:
         part = waiting.pop()
-        if part in seen or isinstance(part, Access):
+        if part in seen or isinstance(part, Access) or _is_word(part):
             continue
         seen.add(part)
         for below in children(part):
@@ -86,8 +105,15 @@ def _instructions(value: Expr) -> Iterator[tuple[Expr, int]]:
         if part in seen or isinstance(part, Access) or not accesses(part):
             continue
         seen.add(part)
+        if _is_word(part):
+            continue
         yield part, _instruction(part)
         waiting += children(part)
+
+
+def _is_word(part: Expr) -> bool:
+    """Whether an expression joins elements to a word, which is loaded as one."""
+    return isinstance(part, Call) and part.fn == WORD
 
 
 def _is_product(value: Expr) -> bool:

@@ -98,7 +98,7 @@ def register_blocking(
         for operand in operands:
             seen = prod((tile[i] for i in rows if i in operand.iterators), start=np.asarray(1))
             along = spatial in operand.iterators
-            loads = loads + seen * (vectors if along else 1)
+            loads = loads + seen * (vectors if along else 1) / body.joined_elements(operand.access.tensor)
             if operand.access.tensor in converted:
                 work = work + seen * (vectors * costs.conversion if along else costs.broadcast_conversion)
         for part in body.parts:
@@ -208,7 +208,8 @@ def _streams(
     """
     rest = {i: np.asarray(1, np.int64) for i in moving(expr) if i not in size}
     box = tile_box(expr, {**size, **rest}, {}, numbers)
-    blocks = {t: volume(need.window) * 4.0 for t, need in propagate_windows(expr, box, shapes, numbers).items()}
+    body, windows = body_work(expr), propagate_windows(expr, box, shapes, numbers)
+    blocks = {t: volume(need.window) * 4.0 / body.joined_elements(t) for t, need in windows.items()}
     stream: Floats = np.zeros(1)
     for operand in {o.access.tensor: o for o in operands_of(expr)}.values():
         block = blocks[operand.access.tensor]

@@ -236,8 +236,13 @@ class WordTensors:
     def _read(
         self, access: Access, by: _Reading, of: _Elements, border: _Border | None = None, *, guarded: bool = False
     ) -> Expr:
-        """The word that a node reads; `guarded` says that some of its elements may lie outside of the tensor."""
+        """The word that a node reads; `guarded` says that some of its elements may lie outside of the tensor.
+
+        Words of elements that are stored side by side, as the unit takes them, are read where they are."""
         dimension = by.dimension(access)
+        if border is None and not guarded and self._is_word(access, by, of):
+            place = [_place_of(access.index[dimension], by, number) for number in range(by.count)]
+            return _joined([Access(access.tensor, (*access.index[:-1], at)) for at in place])
         at = list(access.index if border is None else border.margins.index(access.index))
         apart = self._is_apart(access, by) and not guarded
         found = (None, _in_words(at[dimension], by.along, by.count)) if apart else by.windows(access)
@@ -247,6 +252,13 @@ class WordTensors:
         if key not in self._made:
             self._made[key] = self._viewed(access.tensor, dimension, of, windows, border)
         return Access(self._made[key], tuple(at))
+
+    def _is_word(self, access: Access, by: _Reading, of: _Elements) -> bool:
+        """Whether the elements of a word are neighbours in storage, of the unit's type, and none is behind the end."""
+        tensor = self.graph.tensors[access.tensor]
+        whole = constant_value(simplify(Binary("%", tensor.shape[-1], Const(by.count)))) == 0
+        inner = by.dimension(access) == len(access.index) - 1
+        return inner and whole and tensor.ttype == of.ttype and self._is_apart(access, by)
 
     def _viewed(
         self, tensor: str, dimension: int, of: _Elements, windows: Windows | None, border: _Border | None
@@ -335,6 +347,11 @@ def _mask(operand: Operand, ttype: str) -> Const:
 
 def _place(iterator: str, count: int, number: int) -> Expr:
     return simplify(Binary("+", Binary("*", Var(iterator), Const(count)), Const(number)))
+
+
+def _place_of(index: Expr, by: _Reading, number: int) -> Expr:
+    """The index of an element of the word at an index, where the iterator runs over words."""
+    return simplify(substitute(index, {by.along: _place(by.along, by.count, number)}))
 
 
 def _in_words(index: Expr, along: str, count: int) -> Expr | None:
