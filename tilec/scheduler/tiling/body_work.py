@@ -24,10 +24,10 @@ from tilec.ir.expr import (
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Instructions that the points of `iterators` need each; all others of a tile share them."""
+    """Instructions that the points of `iterators` need each in a step; all others of a tile share them."""
 
     iterators: frozenset[str]
-    instructions: int
+    instructions: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ def body_work(expr: TensorExpr) -> BodyWork:
 def _body_work(same: ById[TensorExpr]) -> BodyWork:
     expr = same.value
     moving = {i for i, e in zip(expr.spatial, expr.shape, strict=True) if constant_value(e) != 1}
-    work: dict[frozenset[str], int] = {}
+    work: dict[frozenset[str], float] = {}
     kept: dict[frozenset[str], set[Expr]] = {}
     for part, cost in _instructions(expr.value):
         own = _iterators(part, moving)
-        work[own] = work.get(own, 0) + cost
+        work[own] = work.get(own, 0) + cost / _steps_apart(part, expr)
     for part, below in _edges(expr.value):
         if _iterators(below, moving) < _iterators(part, moving):
             kept.setdefault(_iterators(below, moving), set()).add(below)
@@ -75,6 +75,17 @@ def _body_work(same: ById[TensorExpr]) -> BodyWork:
     joined = {access.tensor: len(word.args) for word in words for access in accesses(word)}
     values = tuple((of, len(each)) for of, each in sorted(kept.items(), key=lambda each: sorted(each[0])))
     return BodyWork(parts, values, tuple(joined.items()))
+
+
+def _steps_apart(part: Expr, expr: TensorExpr) -> int:
+    """Steps of the reduction from one value of a sub-expression to the next: the loops inside do not move it."""
+    moved = {name for access in accesses(part) for index in access.index for name in variables(index)}
+    steps = 1
+    for iterator in reversed(expr.reduce):
+        if iterator in moved:
+            break
+        steps *= constant_value(expr.domain[iterator]) or 1
+    return max(1, steps)
 
 
 def _iterators(part: Expr, moving: set[str]) -> frozenset[str]:
