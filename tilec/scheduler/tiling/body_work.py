@@ -79,8 +79,7 @@ def _body_work(same: ById[TensorExpr]) -> BodyWork:
 
 def _steps_apart(part: Expr, expr: TensorExpr) -> int:
     """Steps of the reduction from one value of a sub-expression to the next: the loops inside do not move it."""
-    moved = {name for access in accesses(part) for index in access.index for name in variables(index)}
-    steps = 1
+    moved, steps = variables(part), 1
     for iterator in reversed(expr.reduce):
         if iterator in moved:
             break
