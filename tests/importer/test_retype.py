@@ -13,19 +13,17 @@ from tilec.importer import import_model
 from tilec.importer.quantise import quantise
 from tilec.ir.formats import parse_format
 
-X = {"x": ("float32", [2, 96])}
 
-
-def model(folder: Path) -> Path:
+def model(folder: Path, inner: int = 96, wide: int = 40) -> Path:
     """Two products, the second of a transposed weight, and a convolution's worth of names."""
-    weights = {"proj.weight": normal(96, 40), "head.weight": normal(8, 40, seed=1), "bias": normal(8)}
+    weights = {"proj.weight": normal(inner, wide), "head.weight": normal(8, wide, seed=1), "bias": normal(8)}
     nodes = [
         helper.make_node("MatMul", ["x", "proj.weight"], ["a"]),
         helper.make_node("Transpose", ["head.weight"], ["t"], perm=[1, 0]),
         helper.make_node("MatMul", ["a", "t"], ["b"]),
         helper.make_node("Add", ["b", "bias"], ["y"]),
     ]
-    return save(folder / "m.onnx", nodes, X, ["y"], weights)
+    return save(folder / "m.onnx", nodes, {"x": ("float32", [2, inner])}, ["y"], weights)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +98,7 @@ def test_a_pattern_without_a_weight(tmp_path: Path) -> None:
 @pytest.mark.feature("L27")
 def test_a_recipe_makes_a_model_of_few_bits(tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text('types:\n  "proj*": i4[32]*f16\n  "head*": mxfp8\n')
-    result = compiled(model(tmp_path), "--recipe", str(tmp_path / "r.yaml"), "--no-bounds")
+    result = compiled(model(tmp_path, 512, 1024), "--recipe", str(tmp_path / "r.yaml"), "--no-bounds")
     assert result.code == 0, result.error
     (weights,) = (tmp_path / "m.tilec").glob("weights-*.safetensors")
     assert weights.stat().st_size < (tmp_path / "m.onnx").stat().st_size / 3

@@ -11,7 +11,7 @@ import pytest
 import tilec
 from tilec.errors import TilecError, UsageError
 from tilec.lower.checks import plan_errors
-from tilec.report.codes import KINDS, all_pages, edges, failures, pages_of, placement, plans, tuning
+from tilec.report.codes import KINDS, all_pages, edges, failures, pages_of, placement, plans, roundings, tuning
 from tilec.report.codes.page import Page
 from tilec.scheduler import refusals
 
@@ -59,6 +59,7 @@ def error_classes() -> dict[str, int]:
 def test_every_refusal_has_a_page() -> None:
     assert codes(edges.pages()) == list(refusals.REASONS)
     assert codes(plans.pages()) == list(plan_errors.REASONS)
+    assert codes(roundings.pages()) == list(refusals.NOT_ROUNDED)
 
 
 def test_a_new_code_without_a_page_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ def _tables(old: Plan, new: Plan, matching: Matching) -> Iterator[tuple[str, Map
     yield "prepared", _prepared(old, names), _prepared(new, {})
     yield "type", *_types(old, new, names)
     yield "retyped", _retyped(old), _retyped(new)
+    yield "rounded", _rounded(old, names), _rounded(new, {})
     yield "constant", *_constants(old, new, names)
     yield "weights", {n: d[:_DIGITS] for n, d in old.files.items()}, {n: d[:_DIGITS] for n, d in new.files.items()}
     yield "refusal", _refusals(old, matching), _refusals(new, PLAIN)
@@ -140,6 +141,14 @@ def _retyped(plan: Plan) -> dict[str, Fact]:
     return {
         name: f"{of.format}, {of.before} -> {of.after} bytes, rms {of.rms:.2g}, largest {of.largest:.2g}"
         for name, of in plan.retyped.items()
+    }
+
+
+def _rounded(plan: Plan, names: Mapping[str, str]) -> dict[str, Fact]:
+    """Map from product whose activations may be rounded to what came of it."""
+    return {
+        names.get(name, name): f"{of.compute}, blocks of {of.block}, {of.unit}" if of.unit else f"exact, {of.reason}"
+        for name, of in plan.roundings.items()
     }
 
 

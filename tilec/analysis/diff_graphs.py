@@ -61,6 +61,7 @@ def _apart(graph: Graph) -> Plan:
         constraints=graph.constraints,
         elements=graph.elements,
         retyped=graph.retyped,
+        roundings=graph.roundings,
     )
 
 

@@ -70,11 +70,20 @@ def openvino(model: Path, feeds: Mapping[str, Array], threads: int) -> Runner:
         request: Any = core.compile_model(read, "CPU", openvino_properties(threads)).create_infer_request()
         seconds = time.perf_counter() - begin
         for name, array in inputs.items():
-            request.set_tensor(name, ov.Tensor(array, shared_memory=True))
+            request.set_tensor(name, _openvino_tensor(array))
         request.infer()
     except Exception as error:  # its exceptions share no base class
         raise TilecError(f"openvino cannot run the model: {str(error).strip().splitlines()[-1]}", model.name) from error
     return Runner(request.infer, seconds)
+
+
+def _openvino_tensor(array: Array) -> Any:
+    """An array as a tensor of OpenVINO, which takes arrays of bf16 as bits of a type that NumPy has."""
+    import openvino as ov
+
+    if array.dtype.name == "bfloat16":
+        return ov.Tensor(array.view(np.uint16), ov.Shape(array.shape), ov.Type.bf16)
+    return ov.Tensor(array, shared_memory=True)
 
 
 PEERS: dict[str, Peer] = {"onnxruntime": onnxruntime, "openvino": openvino}

@@ -33,7 +33,7 @@ from tilec.ir.expr import (
     operands,
     substitute,
 )
-from tilec.ir.graph import Call, Constant, IndexRange, Inline, Node, Tensor, WeightRef
+from tilec.ir.graph import Call, Constant, IndexRange, Inline, Node, Rounding, Tensor, WeightRef
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.size_facts import SizeFacts
 from tilec.ir.types import TTYPES, has_numpy_dtype, numpy_dtype, tensor_bytes
@@ -88,6 +88,7 @@ class Builder:
         self._stored: dict[str, Stored] = {}
         self._asked: dict[str, None] = {}
         self._segments: dict[str, int] = {}
+        self.roundings: dict[str, Rounding] = {}
         self._reporting: dict[str, str] = {}
         self._ranges: list[IndexRange] = []
         self._loops: dict[str, SerialLoop] = {}

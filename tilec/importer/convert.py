@@ -24,6 +24,7 @@ from tilec.importer.named_values import Items, Maybe, Outside
 from tilec.importer.names import identifier
 from tilec.importer.ports import InputPort, input_ports, readable, require_types
 from tilec.importer.retype import Formats, format_of, retype
+from tilec.importer.roundings import Compute, roundings_of
 from tilec.importer.translate import Translator
 from tilec.importer.upgrade_opset import modern
 from tilec.importer.value import Value
@@ -35,6 +36,7 @@ from tilec.ir.size_facts import SizeFacts, settled
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 NO_FORMATS: Formats = MappingProxyType({})
+NO_COMPUTE: Compute = MappingProxyType({})
 
 Allowed = Literal["allow", "refuse"] | Collection[str]
 """Operators that may run on onnxruntime: all, none, or these."""
@@ -82,12 +84,14 @@ def import_model(
     sizes: Mapping[str, int] = NO_SIZES,
     fallback: Allowed = "refuse",
     types: Formats = NO_FORMATS,
+    compute: Compute = NO_COMPUTE,
 ) -> Imported:
     """Read an ONNX model as a graph of tensor expressions.
 
     The graph keeps the model's symbolic sizes; `tilec.ir.bind.bind` binds them afterwards. `sizes` binds some from the
     start, for models whose shapes cannot be decided otherwise. Nodes that cannot be translated go into clusters for
-    onnxruntime where `fallback` allows their operators. `types` are formats that weights are rounded to.
+    onnxruntime where `fallback` allows their operators. `types` are formats that weights are rounded to, `compute` says
+    how products with weights of few bits may be computed.
 
     Raises UsageError (no such file, no such symbol), ConfigError (not a valid ONNX model) and UnsupportedModelError
     with every node that cannot be translated and may not fall back.
@@ -112,7 +116,9 @@ def import_model(
         raise UnsupportedModelError(model.file, refused, len(nodes), needed)
     outputs = _outputs(builder, graph.output, scope, fallbacks, model.file)
     inputs = tuple(Port(p.name, _named(scope, p.name).name) for p in given)
-    made = _assembled(name or path.stem, inputs, outputs, builder, fallbacks, scope, model, len(nodes), needed, types)
+    made = _assembled(
+        name or path.stem, inputs, outputs, builder, fallbacks, scope, model, len(nodes), needed, types, compute
+    )
     return replace(made, bound=tuple(sizes))
 
 
@@ -255,6 +261,7 @@ def _assembled(
     total: int,
     needed: tuple[str, ...],
     types: Formats,
+    compute: Compute,
 ) -> Imported:
     """The graph that the outputs need, and its files."""
     live, reached = fallbacks.live([port.tensor for port in outputs], scope)
@@ -265,6 +272,12 @@ def _assembled(
     built = builder.finish([port.tensor for port in ports if port.tensor not in opaque])
     names = {name: value.name for name in model.initializers if isinstance(value := scope.get(name), Value)}
     built, retyped = retype(builder, built, types, names, model.file)
+    called = {value: key for key, value in names.items()}
+    weights = {
+        name: called.get(name) or called.get(name.removesuffix("_codes"), name)
+        for name in (*built.constants, *built.owned, *retyped)
+    }
+    roundings = roundings_of(built.nodes, weights, builder.roundings, compute, model.file)
     folder = model.path.parent
     files = {file: digest_file(folder / file) for file in files_of(built.constants)}
     constants = dict(built.constants)
@@ -295,6 +308,7 @@ def _assembled(
         facts.constraints,
         facts.values,
         retyped=retyped,
+        roundings=roundings,
     )
     return Imported(graph, packed.pieces, owned_file, clusters.files, needed)
 

@@ -104,7 +104,9 @@ class _Retyping:
             parts["zeros"] = (kind.zero, made.zeros)
         taken = {part: self._constant(f"{name}_{part}", *value) for part, value in parts.items()}
         group = kind.group or max(1, stored.array.shape[axis])
-        self.nodes.append(Node(decoding(name, before, taken, axis, group), "types", ()))
+        self.nodes.append(
+            Node(decoding(name, before, taken, axis, group, whole=not is_float(kind.element)), "types", ())
+        )
         stored_as = [self.tensors[part] for part in taken.values()]
         size = sum(constant_value(tensor_bytes(each.ttype, each.shape)) or 0 for each in stored_as)
         self.records[name] = _record(kind, stored.array, made, size)
@@ -126,14 +128,18 @@ class _Retyping:
         )
 
 
-def decoding(name: str, tensor: Tensor, parts: Mapping[str, str], axis: int, group: int) -> TensorExpr:
-    """The weight `(codes - zeros) * scales`, of which scales and zeros have an entry for each group along the axis."""
+def decoding(name: str, tensor: Tensor, parts: Mapping[str, str], axis: int, group: int, *, whole: bool) -> TensorExpr:
+    """The weight `(codes - zeros) * scales`, of which scales and zeros have an entry for each group along the axis;
+    `whole` says that codes are integers, as they are where there are zeros."""
     iterators = LETTERS[: len(tensor.shape)]
     index = tuple(map(Var, iterators))
     of_group = tuple(Binary("//", i, Const(group)) if d == axis else i for d, i in enumerate(index))
-    body: Expr = Call("f32", (Access(parts["codes"], index),))
+    codes: Expr = Access(parts["codes"], index)
+    if whole:
+        codes = Call("i32", (codes,))
     if "zeros" in parts:
-        body = Binary("-", body, Call("f32", (Access(parts["zeros"], of_group),)))
+        codes = Binary("-", codes, Call("i32", (Access(parts["zeros"], of_group),)))
+    body: Expr = Call("f32", (codes,))
     body = Binary("*", body, Call("f32", (Access(parts["scales"], of_group),)))
     body = body if tensor.ttype == "f32" else Call(tensor.ttype, (body,))
     return TensorExpr(name, tuple(iterators), (), tensor.shape, body)

@@ -509,6 +509,8 @@ def simplify_scalar(expr: Expr, ranges: Ranges = _NO_RANGES) -> Expr:
             if isinstance(c, Const):
                 return simplify_scalar(yes if c.value else no, ranges)
             return Call("where", (c, simplify_scalar(yes, ranges), simplify_scalar(no, ranges)))
+        case Call("u32", (place,)) if _is_index(place):
+            return Call("u32", (simplify(place, ranges),))
         case _:
             return rebuild(expr, lambda e: simplify_scalar(e, ranges))
 

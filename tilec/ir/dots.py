@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilec.ir.expr import Call, Expr
+from tilec.ir.expr import Call, Expr, walk
 from tilec.ir.types import TTYPES
 
 WORD = "word"
@@ -51,3 +51,8 @@ DOTS: dict[str, Dot] = {
 def dot_of(body: Expr) -> str:
     """The function of words that a body is, "" for any other body."""
     return body.fn if isinstance(body, Call) and body.fn in DOTS else ""
+
+
+def dot_inside(body: Expr) -> str:
+    """The function of words that a body calls, at its root or inside; "" where it calls none."""
+    return next((part.fn for part in walk(body) if isinstance(part, Call) and part.fn in DOTS), "")

@@ -154,6 +154,18 @@ class Retyped:
 
 
 @dataclass(frozen=True, slots=True)
+class Rounding:
+    """How the activations of a product may be rounded: `compute` is a8 or a15, integers of 8 bits or of 15 bits and a
+    sign. A plan says what came of it: the elements of a block that share a scale and the compute unit, or the reason
+    why the product is exact."""
+
+    compute: str
+    block: int = 0
+    unit: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """A model as tensor expressions.
 
@@ -163,7 +175,8 @@ class Graph:
     values. `files` maps weight files to their sha256. `calls` run in their order; a node runs behind the last call that
     it depends on. `opaque` are the values that only calls, inputs and outputs of the model touch. `ranges` are those of
     inputs that are used as indices. `elements` are the coded types of inputs and outputs whose tensors hold one code a
-    byte, `retyped` the weights that import rounded to formats.
+    byte, `retyped` the weights that import rounded to formats, `roundings` the products whose activations may be
+    rounded.
     """
 
     name: str
@@ -183,6 +196,7 @@ class Graph:
     symbol_values: Mapping[str, SymbolValue] = field(default_factory=dict)
     elements: Mapping[str, str] = field(default_factory=dict)
     retyped: Mapping[str, Retyped] = field(default_factory=dict)
+    roundings: Mapping[str, Rounding] = field(default_factory=dict)
 
     @property
     def ttypes(self) -> dict[str, str]:

@@ -31,7 +31,7 @@ from tilec.ir.decision_forms import (
     holds,
 )
 from tilec.ir.expr import Const, Expr
-from tilec.ir.graph import Call, Constant, IndexRange, Node, Opaque, Placement, Port, Retyped, Tensor
+from tilec.ir.graph import Call, Constant, IndexRange, Node, Opaque, Placement, Port, Retyped, Rounding, Tensor
 from tilec.ir.sizes import Constraint, SymbolRange
 
 Sizes = Mapping[str, int]
@@ -292,7 +292,8 @@ class Refusal:
 class Plan:
     """Groups in execution order, and the nodes that are evaluated once at code generation instead of at every run
     (`prepared`: packed and converted weights). `levels` are all memories of the device, lowest first. `calls`,
-    `opaque`, `ranges`, `symbol_ranges`, `constraints`, `elements` and `retyped` are those of the graph; a group runs
+    `opaque`, `ranges`, `symbol_ranges`, `constraints`, `elements` and `retyped` are those of the graph, `roundings`
+    what became of its; a group runs
     behind the last call that it depends on. `unfused` are the bytes that a level would move from and to the one below
     with a group for every node. `bounds` are those of all groups together, each at the capacity of its level: bytes of
     one instance and of everything above it. `launches` are those that several groups share, which stand behind each
@@ -321,4 +322,5 @@ class Plan:
     constraints: tuple[Constraint, ...] = ()
     elements: Mapping[str, str] = field(default_factory=dict)
     retyped: Mapping[str, Retyped] = field(default_factory=dict)
+    roundings: Mapping[str, Rounding] = field(default_factory=dict)
     launches: tuple[SharedLaunch, ...] = ()

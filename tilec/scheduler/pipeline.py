@@ -35,6 +35,7 @@ from tilec.scheduler.graph_passes.rematerialize import rematerialize
 from tilec.scheduler.graph_passes.sink_dequantize import sink_dequantize
 from tilec.scheduler.graph_passes.store_codes import store_codes
 from tilec.scheduler.graph_passes.unflatten import unflatten
+from tilec.scheduler.graph_passes.write_out_sums import write_out_sums
 from tilec.scheduler.memory_levels.hierarchical_search import PartitionLevels
 from tilec.scheduler.plan_candidates import ComparePlans, PlanStep
 from tilec.scheduler.refusals import RewrittenGraph
@@ -42,6 +43,7 @@ from tilec.scheduler.shared_launches import ShareLaunches
 from tilec.scheduler.spreading.spread_reductions import SpreadReductions
 from tilec.scheduler.state import SearchStep
 from tilec.scheduler.units.choose_units import ChooseUnits
+from tilec.scheduler.units.round_activations import RoundActivations
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class GraphPass:
         return self.rewrite(draft)
 
 
-AnyPass = GraphPass | ChooseUnits | SpreadReductions
+AnyPass = GraphPass | RoundActivations | ChooseUnits | SpreadReductions
 
 GRAPH_PASSES: tuple[AnyPass, ...] = (
     GraphPass("inline_scalars", "constants of one element become literals of what reads them", inline_scalars),
@@ -76,6 +78,7 @@ GRAPH_PASSES: tuple[AnyPass, ...] = (
         "them again is left out",
         sink_dequantize,
     ),
+    RoundActivations(),
     GraphPass(
         "integral",
         "sums of products of dequantised numbers are sums of integers, with scales and zero points outside",
@@ -120,6 +123,11 @@ GRAPH_PASSES: tuple[AnyPass, ...] = (
         choose_layouts,
     ),
     ChooseUnits(),
+    GraphPass(
+        "write_out_sums",
+        "sums of a few products of integers, which are scaled and summed up in their turn, are written out there",
+        write_out_sums,
+    ),
     GraphPass(
         "rematerialize",
         "cheap elementwise producers are computed again in the reductions that read each element once",

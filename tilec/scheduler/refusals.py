@@ -51,6 +51,14 @@ WHOLE: dict[str, str] = {
 """Why a reduction was left whole: code -> what it means; the empty one for those that were spread."""
 
 
+NOT_ROUNDED: dict[str, str] = {
+    "no-unit": "the device has no unit for words of such integers",
+    "no-integers": "the weight is no constant of integers of 8 bits or fewer with integer zero points",
+    "no-blocks": "the activation is not read along whole blocks of one dimension",
+}
+"""Why the activations of a product are not rounded where they may be: code -> what it means."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReductionSpread:
     """Whether a reduction was spread over partial results, and the figures behind that.

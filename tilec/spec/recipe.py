@@ -173,6 +173,12 @@ class CompileRecipe(Spec):
         description="pattern of names of float weights -> a format like i4[128]*f16 that import rounds them to, or "
         "keep; the first pattern that matches counts",
     )
+    compute: dict[str, Literal["exact", "a8", "a15"]] = Field(
+        default_factory=dict,
+        description="pattern of names of weights of few bits -> how their products are computed: exact, or with "
+        "activations rounded to integers of 8 bits (a8) or of 15 bits and a sign (a15) where a unit multiplies them; "
+        "the first pattern that matches counts",
+    )
     verify: VerifyOptions = Field(default_factory=VerifyOptions, description="options of verify")
     fallback: Literal["allow", "refuse"] | tuple[str, ...] = Field(
         default="allow", description="operators that may run on onnxruntime: all, none, or these"
@@ -192,8 +198,8 @@ class CompileRecipe(Spec):
         if self.verify.accuracy is None:
             left_out["verify"].add("accuracy")
         everything = self.model_dump(mode="json", exclude=left_out)
-        if not self.types:
-            sections = tuple(name for name in sections if name != "types")
+        absent = {name for name in ("types", "compute") if not everything[name]}
+        sections = tuple(name for name in sections if name not in absent)
         return digest_object({name: everything[name] for name in sections})
 
 

@@ -15,7 +15,7 @@ import onnx
 from tilec.errors import TilecError
 from tilec.spec.recipe import AccuracyOptions
 from tilec.verify.cases import Case
-from tilec.verify.float_model import without_rounding
+from tilec.verify.float_model import with_exact_products, without_rounding
 from tilec.verify.outcome import Outcome
 from tilec.verify.references import PATIENCE
 from tilec.verify.remote import Remote
@@ -45,6 +45,8 @@ def accuracy_report(model: Path, cases: Sequence[Case], quantised: Sequence[Mapp
     """
     proto = onnx.load(str(model), load_external_data=False)
     floats = without_rounding(proto, model.parent)
+    if any(each.unit for each in cases[0].plan.roundings.values()):
+        floats = with_exact_products(floats or proto)
     if floats is None:
         return {}
     try:

@@ -50,6 +50,17 @@ def without_rounding(model: ModelProto, folder: Path) -> ModelProto | None:
     return result
 
 
+def with_exact_products(model: ModelProto) -> ModelProto:
+    """The model without leave to round the activations of products."""
+    result = ModelProto()
+    result.CopyFrom(model)
+    for node in result.graph.node:
+        kept = [each for each in node.attribute if each.name != "accuracy_level"]
+        del node.attribute[:]
+        node.attribute.extend(kept)
+    return result
+
+
 def _is(node: NodeProto, op: str) -> bool:
     return node.op_type == op and node.domain in _DOMAINS
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tilec.errors import TilecError, UnavailableError
+from tilec.ir.plan import Plan
 from tilec.verify.cases import Case
 from tilec.verify.compare import compare
 from tilec.verify.remote import Remote, RemoteError
@@ -50,13 +51,12 @@ def expected_outputs(folder: Path, model: Path, cases: Sequence[Case]) -> Expect
     A model that onnxruntime cannot load is evaluated by ONNX's reference evaluator. Where that fails too or disagrees
     with the plan's expressions (it has defects of its own), or when onnxruntime fails on these inputs, the expressions
     are the reference: kernels are verified then, but not how the model was imported. A model of which parts run on
-    onnxruntime has none then. The expressions are also the reference of a plan whose weights were rounded: the model
-    has others. Raises UnavailableError without onnxruntime, RemoteError when its process dies.
+    onnxruntime has none then. The expressions are also the reference of a plan whose weights or activations were
+    rounded: the model has others. Raises UnavailableError without onnxruntime, RemoteError when its process dies.
     """
     loaded = False
     calls = cases[0].plan.calls
-    if cases[0].plan.retyped:
-        because = f"{len(cases[0].plan.retyped)} weights are rounded to formats that the model does not have"
+    if because := _rounded(cases[0].plan):
         return Expected(GRAPH, [WholePlan(each.plan, folder).outputs(each.feeds) for each in cases], because)
     try:
         with Remote("onnxruntime", Reference, model) as reference:
@@ -82,6 +82,15 @@ def expected_outputs(folder: Path, model: Path, cases: Sequence[Case]) -> Expect
         if all(_agree(*each) for each in zip(cases, outputs, graph, strict=True)):
             return Expected(ONNX, outputs, because)
     return Expected(GRAPH, graph, because)
+
+
+def _rounded(plan: Plan) -> str:
+    """What a plan rounds and its model does not; empty for nothing."""
+    products = sum(bool(each.unit) for each in plan.roundings.values())
+    weights = f"{len(plan.retyped)} weights are rounded to formats that the model does not have" if plan.retyped else ""
+    return weights or (
+        f"the activations of {products} products are rounded, which the model need not do" if products else ""
+    )
 
 
 def _agree(case: Case, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from tilec.analysis.explain.replay import Replay, unit_of
 from tilec.analysis.size_variants import PlanAt
 from tilec.analysis.totals import traffic_of
 from tilec.ir.expr import constant_value
+from tilec.ir.graph import Rounding
 from tilec.ir.plan import Group, Plan, SharedLaunch
 from tilec.scheduler.refusals import ReductionSpread
 
@@ -51,9 +52,17 @@ class ReductionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundingRow:
+    """Products whose activations may be rounded, and what came of it."""
+
+    nodes: tuple[str, ...]
+    rounding: Rounding
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """What a plan decided; `same` tells whether the search comes to it again. `sizes` are those that the figures of
-    a plan with symbols are for, `launches` those that groups share."""
+    a plan with symbols are for, `launches` those that groups share, `roundings` products that may be rounded."""
 
     name: str
     device: str
@@ -67,6 +76,7 @@ class Summary:
     refused: Mapping[str, int]
     sizes: Mapping[str, int] = field(default_factory=dict)
     launches: tuple[SharedLaunch, ...] = ()
+    roundings: tuple[RoundingRow, ...] = ()
 
 
 def summarised(replay: Replay, plan: Plan, at: PlanAt | None = None) -> Summary:
@@ -97,6 +107,7 @@ def summarised(replay: Replay, plan: Plan, at: PlanAt | None = None) -> Summary:
         tuple(_row(number, group, plan, replay) for number, group in enumerate(plan.groups, 1)),
         _counted(reason.code for reason in replay.plan.refusals),
         launches=plan.launches,
+        roundings=_roundings(plan),
     )
 
 
@@ -131,6 +142,14 @@ def _reductions(replay: Replay) -> tuple[ReductionRow, ...]:
     for name, decision in replay.state.search.drafts[0].spread.items():
         alike.setdefault(replace(decision, node=""), []).append(name)
     return tuple(ReductionRow(tuple(names), decision) for decision, names in alike.items())
+
+
+def _roundings(plan: Plan) -> tuple[RoundingRow, ...]:
+    """The products of a plan that may be rounded, one row for those of which the same came."""
+    alike: dict[Rounding, list[str]] = {}
+    for name, rounding in plan.roundings.items():
+        alike.setdefault(rounding, []).append(name)
+    return tuple(RoundingRow(tuple(names), rounding) for rounding, names in alike.items())
 
 
 def _counted(codes: Iterable[str]) -> dict[str, int]:

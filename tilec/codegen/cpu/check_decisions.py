@@ -12,7 +12,7 @@ from tilec.codegen.cpu.passes.block_tiles import iterators_of
 from tilec.codegen.cpu.pipeline import KernelContext, memories_read
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.vectorize import forms
-from tilec.ir.dots import dot_of
+from tilec.ir.dots import dot_inside
 from tilec.ir.plan import Group, Plan, Refusal, Variant
 from tilec.ir.program import Program
 from tilec.ir.vector_pieces import vector_count
@@ -88,7 +88,7 @@ def _absent(iterator: str, dims: Mapping[str, Dim]) -> str:
 
 def _units(group: Group, variant: Variant, target: CpuTarget) -> Iterator[Refusal]:
     """Units that the device does not have, or that do not compute what a node does."""
-    functions = {node.name: dot_of(node.expr.value) for node in group.nodes}
+    functions = {node.name: dot_inside(node.expr.value) for node in group.nodes}
     for node, unit in variant.units.items():
         function = functions.get(node, "")
         if not function:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,10 @@ def graph_inputs(job: Job, source: StageInput) -> dict[str, str]:
         from tilec.importer.loader import load_model
 
         load_model(source.path)  # says best what is wrong
-    return {"model": digest_file(source.path), "recipe": job.recipe.digest("import", "fallback", "shapes", "types")}
+    return {
+        "model": digest_file(source.path),
+        "recipe": job.recipe.digest("import", "fallback", "shapes", "types", "compute"),
+    }
 
 
 def import_graph(job: Job, source: StageInput, _target: Path, _advance: Advance) -> StageOutput:
@@ -46,22 +50,22 @@ def _imported(job: Job, path: Path) -> "Imported":
     otherwise, and where the symbolic model does not take these sizes and ranges (a size of 1 that is repeated)."""
     from tilec.importer import UnsupportedModelError, import_model
 
-    fallback, types = job.recipe.fallback, formats_of(job)
+    read = partial(import_model, path, fallback=job.recipe.fallback, types=formats_of(job), compute=job.recipe.compute)
     try:
-        imported = import_model(path, fallback=fallback, types=types)
+        imported = read()
     except UnsupportedModelError:
         if not job.shapes:
             raise
-        return import_model(path, sizes=job.shapes, fallback=fallback, types=types)
+        return read(sizes=job.shapes)
     graph = imported.graph
     sizes = sizes_to_bind(job, (*graph.symbols, *graph.symbol_values))
     if sizes and graph.calls:
-        return import_model(path, sizes=sizes, fallback=fallback, types=types)
+        return read(sizes=sizes)
     refusal = _refusal(graph, job)
     if refusal is None:
         return imported
     try:
-        return import_model(path, sizes=sizes, fallback=fallback, types=types)
+        return read(sizes=sizes)
     except TilecError:
         raise refusal from None
 

@@ -1,9 +1,9 @@
-"""Reference pages of every code that tilec prints: refusals, plan errors, placement, tuning, errors, exit codes."""
+"""Pages of the codes that tilec prints: refusals, plan errors, placement, roundings, tuning, errors, exit codes."""
 
 from __future__ import annotations
 
 from tilec.errors import UsageError, did_you_mean
-from tilec.report.codes import edges, failures, lint, placement, plans, tuning
+from tilec.report.codes import edges, failures, lint, placement, plans, roundings, tuning
 from tilec.report.codes.page import KINDS, Page
 
 __all__ = ["KINDS", "Page", "all_pages", "pages_of"]
@@ -11,7 +11,7 @@ __all__ = ["KINDS", "Page", "all_pages", "pages_of"]
 
 def all_pages() -> tuple[Page, ...]:
     """Every page, in the order of `KINDS`."""
-    return tuple(page for part in (edges, plans, placement, tuning, lint, failures) for page in part.pages())
+    return tuple(page for part in (edges, plans, placement, roundings, tuning, lint, failures) for page in part.pages())
 
 
 def pages_of(text: str) -> tuple[Page, ...]:

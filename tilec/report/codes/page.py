@@ -10,6 +10,7 @@ KINDS: dict[str, str] = {
     "edge": "why two nodes are not fused (refusals in 2-plan.json)",
     "plan": "why a plan cannot be lowered (codegen, edited plans)",
     "placement": "why a node does not compile and runs on onnxruntime (import)",
+    "rounding": "why the activations of a product are not rounded (explain)",
     "tuning": "why the cost model chose, not the tuning record (schedule)",
     "lint": "what is suspicious or wrong in a file (lint)",
     "error": "what an error is (Python class)",

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from tilec.analysis.explain.summary import Summary
+from tilec.ir.graph import Rounding
 from tilec.ir.sizes import sizes_text
 from tilec.report.explain.layout import amount, some, table, text_of_lines
 from tilec.report.explain.reductions_text import spread_text
 from tilec.report.formatting import time_text
-from tilec.scheduler.refusals import REASONS
+from tilec.scheduler.refusals import NOT_ROUNDED, REASONS
+
+
+def rounding_text(rounding: Rounding) -> str:
+    """`a15: scales of 32 elements, multiplied by vpmaddwd`, or why a product is exact."""
+    if rounding.unit:
+        return f"{rounding.compute}: scales of {rounding.block} elements, multiplied by {rounding.unit}"
+    why = NOT_ROUNDED.get(rounding.reason, "the pass round_activations was left out")
+    return f"{rounding.compute}: exact, {why}"
 
 
 def summary_text(explanation: Summary, plan: str) -> str:
@@ -33,6 +42,9 @@ def summary_text(explanation: Summary, plan: str) -> str:
     if explanation.reductions:
         lines += ["", "reductions"]
         lines += table([[some(each.nodes, 1), spread_text(each.decision)] for each in explanation.reductions])
+    if explanation.roundings:
+        lines += ["", "products that may round their activations"]
+        lines += table([[some(each.nodes, 1), rounding_text(each.rounding)] for each in explanation.roundings])
     lines += ["", "groups"]
     variants = ["variants"] if explanation.sizes else []
     rows = [["", "group", "operators", "nodes", "connected at", "predicted", "bytes", *variants, "not connected"]]

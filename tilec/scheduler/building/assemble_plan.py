@@ -58,4 +58,5 @@ def assemble_plan(
         constraints=graph.constraints,
         elements=graph.elements,
         retyped=graph.retyped,
+        roundings=graph.roundings,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tilec.ir.dots import dot_of
+from tilec.ir.dots import dot_inside
 from tilec.ir.expr import Const, accesses, operands
 from tilec.ir.graph import Graph, Node
 from tilec.ir.plan import Cost, Group, PlanLevel, Sizes, Tail, Variant
@@ -161,7 +161,7 @@ class GroupBuilder:
                 read_in_place |= self.direct[part.final.name]
                 converted |= self.converted[part.final.name]
         exprs, words = [node.expr for node in block.nodes], dict(target.units)
-        units = {node.name: words[fn] for node in block.nodes if (fn := dot_of(node.expr.value)) in words}
+        units = {node.name: words[fn] for node in block.nodes if (fn := dot_inside(node.expr.value)) in words}
         units |= {part.nodes[0].name: part.unit for part in block.walk() if part.unit}
         narrow = {tensor for part in block.walk() if part.unit for tensor in operands(part.nodes[0].expr)}
         wide = wide_inside(exprs, {*outputs, *narrow}, self.graph.tensors, target.widened)

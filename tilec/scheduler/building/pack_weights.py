@@ -51,6 +51,9 @@ def pack_weights(
     rewrite, for a register tile 32 wide along n:
         C[m, n] = sum(k, A[m, k] * B[k, n])
         -> P[b, k, i] = B[k, b*32 + i];  C[m, n] = sum(k, A[m, k] * P[n // 32, k, n % 32])
+    rewrite of a constant that is read at several places:
+        C[n] = sum(k, A[k] * B[k, 0, n] + D[k] * B[k, 1, n])
+        -> P[b, k, j, i] = B[k, j, b*32 + i];  C[n] = sum(k, A[k] * P[n // 32, k, 0, n % 32] + ...)
     checks:
         the operand is constant
         panels are cut only where the width divides the extent into more than one
@@ -63,12 +66,19 @@ def pack_weights(
         panel = width if is_panelled(operand, expr, vector, constants) and _cuts(expr, vector, width) else 0
         if not panel and access not in vector.packed:
             continue
-        node, index = _prepared(access, expr, vector, panel, graph)
+        tensor = graph.tensors[access.tensor]
+        along = _one_dimension(access.tensor, expr, vector)
+        if along is None:
+            node, index = _prepared(access, expr, vector, panel, graph)
+        else:
+            node, index = _moved_inward(
+                access, along, tensor, vector, panel, _new_name(f"{access.tensor}_packed", graph)
+            )
         extents = ", ".join(text_of(e) for e in node.expr.extents)
         known = made.setdefault(f"{tensor_text(replace(node.expr, tensor=access.tensor))} [{extents}]", node)
         if known.name not in graph.tensors:
-            tensor = Tensor(known.expr.shape, graph.tensors[access.tensor].ttype)
-            graph = replace(graph, tensors={**graph.tensors, known.name: tensor})
+            packed = Tensor(known.expr.shape, tensor.ttype)
+            graph = replace(graph, tensors={**graph.tensors, known.name: packed})
         value = _exchanged(value, access, Access(known.name, index))
     return (expr if value is expr.value else with_value(expr, value)), graph
 
@@ -127,6 +137,39 @@ def _prepared(
     body = _inside(Access(access.tensor, index), graph.tensors[access.tensor])
     node = TensorExpr(name, tuple(spatial), (), tuple(extents[i] for i in spatial), body)
     return Node(simplify_tensor(node), PACK), tuple(position)
+
+
+def _one_dimension(tensor: str, expr: TensorExpr, vector: Vector) -> int | None:
+    """The dimension of a tensor with several places that the vector iterator runs along, at all of them alone; None if
+    there is none."""
+    index = {operand.access.index for operand in operands_of(expr) if operand.access.tensor == tensor}
+    moved = {tuple(d for d, i in enumerate(each) if vector.iterator in variables(i)) for each in index}
+    if len(index) < 2 or len(moved) != 1:
+        return None
+    dimensions = next(iter(moved))
+    if len(dimensions) != 1 or any(each[dimensions[0]] != Var(vector.iterator) for each in index):
+        return None
+    return dimensions[0]
+
+
+def _moved_inward(
+    access: Access, along: int, tensor: Tensor, vector: Vector, panel: int, name: str
+) -> tuple[Node, tuple[Expr, ...]]:
+    """The node that stores a constant with a dimension innermost, in panels if there are any, and an index there."""
+    v = vector.iterator
+    axes = [f"i{d}" for d in range(len(tensor.shape))]
+    others = [d for d in range(len(axes)) if d != along]
+    outer = [f"{v}_panel"] if panel else []
+    spatial = (*outer, *(axes[d] for d in others), v)
+    count = simplify(Binary("//", tensor.shape[along], Const(panel))) if panel else Const(1)
+    width = Const(panel) if panel else tensor.shape[along]
+    extents = (*([count] if panel else []), *(tensor.shape[d] for d in others), width)
+    place: Expr = Binary("+", Binary("*", Var(f"{v}_panel"), width), Var(v)) if panel else Var(v)
+    stored = Access(access.tensor, tuple(place if d == along else Var(axis) for d, axis in enumerate(axes)))
+    at: list[Expr] = [Binary("//", Var(v), width)] if panel else []
+    at += [access.index[d] for d in others]
+    at.append(Binary("%", Var(v), width) if panel else Var(v))
+    return Node(simplify_tensor(TensorExpr(name, spatial, (), extents, stored)), PACK), tuple(at)
 
 
 def _inside(access: Access, tensor: Tensor) -> Expr:

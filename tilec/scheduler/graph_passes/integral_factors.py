@@ -9,8 +9,8 @@ from functools import reduce as fold
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, accesses, variables
 from tilec.ir.types import TTYPES
 
-CODES = frozenset({"u8", "i8"})
-"""Types of codes."""
+CODE_BITS = 16
+"""Bits of a code at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class Factor:
         return self.filled if self.zero == Const(0) else Binary("-", self.filled, self.zero)
 
     def limits(self, ttypes: Mapping[str, str]) -> tuple[int, int] | None:
-        """Largest magnitudes of the code and of the zero point; None for codes that are not of 8 bits."""
+        """Largest magnitudes of the code and of the zero point; None for codes of more than 16 bits."""
         kind = ttypes.get(self.code.tensor, "")
         zero = _magnitude(self.zero, ttypes)
-        if kind not in CODES or zero is None:
+        if not _is_code(kind) or zero is None:
             return None
         code = _largest(kind)
         return (code if self.guard is None else max(code, zero)), zero
@@ -77,9 +77,8 @@ def _parts(body: Expr, summed: frozenset[str], guard: Expr | None) -> Product | 
         case Call("where", (condition, inside, Const(value))) if value == 0 and not accesses(condition):
             both = condition if guard is None else Binary("and", guard, condition)
             return _guarded(_parts(inside, summed, both))
-        case Call("f32", (number,)):
-            factor = _factor(number, summed, guard)
-            return None if factor is None else Product((factor,), (), True)
+        case Call("f32", (number,)) if (factor := _factor(number, summed, guard)) is not None:
+            return Product((factor,), (), True)
         case _:
             factor = _factor(body, summed, guard)
             if factor is not None:
@@ -107,10 +106,15 @@ def _magnitude(zero: Expr, ttypes: Mapping[str, str]) -> int | None:
     match zero:
         case Const(int() as value):
             return abs(value)
-        case Call("i32", (Access(tensor, _),)) if ttypes.get(tensor) in CODES:
+        case Call("i32", (Access(tensor, _),)) if _is_code(ttypes.get(tensor, "")):
             return _largest(ttypes[tensor])
         case _:
             return None
+
+
+def _is_code(ttype: str) -> bool:
+    """Whether a type is of integers of few bits."""
+    return bool(ttype) and TTYPES[ttype].kind in ("int", "uint") and TTYPES[ttype].bits <= CODE_BITS
 
 
 def _largest(ttype: str) -> int:

@@ -25,6 +25,7 @@ from tilec.scheduler.analysis.contraction import Operand, operands_of
 from tilec.scheduler.analysis.vector_iterator import Vector
 from tilec.scheduler.analysis.window_propagation import propagate_windows, volume
 from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.body_work import body_work
 from tilec.scheduler.tiling.tile_footprints import tile_box
 
 Floats = NDArray[np.float64]
@@ -83,7 +84,7 @@ def register_blocking(
     steps = prod(extents[i] for i in expr.reduce)
     if vector.kind == "reduce":
         steps = steps // max(1, extents[vector.iterator]) * target.vector_count(extents[vector.iterator], lanes)
-    operands = dict.fromkeys(operands_of(expr))
+    operands, body = dict.fromkeys(operands_of(expr)), body_work(expr)
     stream, block = _streams(expr, size, extents, shapes, target, numbers)
     evicted = _evicted(expr, vector, size, shapes, target)
     costs = target.costs
@@ -105,9 +106,13 @@ def register_blocking(
         for operand in operands:
             seen = prod((tile[i] for i in rows if i in operand.iterators), start=np.asarray(1))
             along = spatial in operand.iterators
-            loads = loads + (vectors_of(tile, operand.iterators) if along else seen)
+            read = vectors_of(tile, operand.iterators) if along else seen
+            loads = loads + read / body.joined_elements(operand.access.tensor)
             if operand.access.tensor in converted:
                 work = work + seen * (vectors * costs.conversion if along else costs.broadcast_conversion)
+        for part in body.parts:
+            seen = prod((tile[i] for i in rows if i in part.iterators), start=np.asarray(1))
+            work = work + seen * (vectors if spatial in part.iterators else 1) * part.instructions * costs.decoding
         fed = stream / max(1, steps) / target.feed * held / everywhere
         copies = np.asarray(1 if vector.kind == "spatial" else 2)
         if target.vectors:
@@ -125,7 +130,9 @@ def register_blocking(
     factor = np.where(block * 2 > target.capacity, costs.crowded_level, 1.0)
     if spatial and panels:
         factor = factor * np.where(extents[spatial] % size[spatial] != 0, costs.ragged_panel, 1)
-    fits = (held <= target.accumulators) & (held + vectors + kinds < max(4, target.registers))
+    reused = np.maximum(1, body.values(frozenset({spatial})) if spatial else 1)
+    beside = np.where(held > vectors, vectors * reused, vectors)
+    fits = (held <= target.accumulators) & (held + beside + kinds < max(4, target.registers))
     factor = np.where(fits, factor, np.inf)
     clipped = False
     if costs.narrower_tail == 1 and spatial:
@@ -211,7 +218,8 @@ def _streams(
     """
     rest = {i: np.asarray(1, np.int64) for i in moving(expr) if i not in size}
     box = tile_box(expr, {**size, **rest}, {}, numbers)
-    blocks = {t: volume(need.window) * 4.0 for t, need in propagate_windows(expr, box, shapes, numbers).items()}
+    body, windows = body_work(expr), propagate_windows(expr, box, shapes, numbers)
+    blocks = {t: volume(need.window) * 4.0 / body.joined_elements(t) for t, need in windows.items()}
     stream: Floats = np.zeros(1)
     for operand in {o.access.tensor: o for o in operands_of(expr)}.values():
         block = blocks[operand.access.tensor]

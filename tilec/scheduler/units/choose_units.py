@@ -20,6 +20,7 @@ from tilec.ir.scalars import type_of
 from tilec.ir.types import HALVES
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.rewrite import constant_tensors, fresh, with_nodes
+from tilec.scheduler.graph_passes.split_reductions import split_reductions
 from tilec.scheduler.refusals import RewrittenGraph
 from tilec.scheduler.trace import ListedStep
 from tilec.scheduler.units.word_tensors import Operand, WordTensors, operand_of
@@ -126,7 +127,7 @@ class _Units:
         if expr.reducer != "sum" or not isinstance(expr.value, Binary) or expr.value.op != "*":
             return None
         kinds = self.graph.ttypes
-        left, right = (operand_of(factor, kinds) for factor in (expr.value.left, expr.value.right))
+        left, right = (operand_of(factor, kinds, self.constants) for factor in (expr.value.left, expr.value.right))
         if left is None or right is None:
             return None
         kind = type_of(expr.value, kinds)
@@ -135,7 +136,7 @@ class _Units:
             if function.accumulator == accumulator:
                 choices = [self._along(expr, function, order) for order in ((left, right), (right, left))]
                 if found := [choice for choice in choices if choice is not None]:
-                    return min(found, key=self._sums)
+                    return min(found, key=lambda each: (self._sums(each), self._moved(each)))
         return None
 
     def _sums(self, choice: _Choice) -> int:
@@ -143,6 +144,10 @@ class _Units:
         moved = [operand.offset(ttype) != 0 for operand, ttype in self._typed(choice)]
         fixed = [operand.is_constant(self.constants) for operand in choice.operands]
         return sum(away and not fixed[1 - number] for number, away in enumerate(moved))
+
+    def _moved(self, choice: _Choice) -> int:
+        """Operands that are moved by half of their range."""
+        return sum(operand.offset(ttype) != 0 for operand, ttype in self._typed(choice))
 
     def _along(self, expr: TensorExpr, function: Dot, order: tuple[Operand, Operand]) -> _Choice | None:
         """The choice with the reduce iterator along which words are best: stored side by side, then longest."""
@@ -198,4 +203,4 @@ def _over_words(expr: TensorExpr, name: str, body: Expr, choice: _Choice) -> Ten
     extent = simplify(Binary("//", Binary("+", domain[choice.along], Const(count - 1)), Const(count)))
     domain[choice.along] = extent
     extents = tuple(domain[i] for i in expr.iterators)
-    return TensorExpr(name, expr.spatial, expr.reduce, extents, Reduce("sum", expr.reduce, body))
+    return split_reductions(TensorExpr(name, expr.spatial, expr.reduce, extents, Reduce("sum", expr.reduce, body)))

@@ -46,12 +46,12 @@ class Operand:
         own, other = TTYPES[self.ttype], TTYPES[ttype]
         if own.kind == "float" or other.kind == "float":
             return own == other
-        return own.bits == other.bits or (own.bits < other.bits and other.kind == "int")
+        return own.bits == other.bits or (own.bits < other.bits and (own.coded or other.kind == "int"))
 
     def offset(self, ttype: str) -> int:
         """Value of the operand less that of an element of its words."""
         own, other = TTYPES[self.ttype], TTYPES[ttype]
-        if own.bits != other.bits or own.kind == other.kind:
+        if (own.bits != other.bits or own.kind == other.kind) and not (own.coded and own.kind == "int"):
             return 0
         half = 1 << (own.bits - 1)
         return half if own.kind == "uint" else -half
@@ -61,9 +61,12 @@ class Operand:
         return all(access.tensor in constants for access in accesses(self.body))
 
 
-def operand_of(factor: Expr, ttypes: Mapping[str, str]) -> Operand | None:
-    """The operand behind a conversion, which may stand inside a guard; None for any other factor, and for types that
-    are no narrower than half a word."""
+def operand_of(factor: Expr, ttypes: Mapping[str, str], constants: Set[str]) -> Operand | None:
+    """The operand behind a conversion, which may stand inside a guard, or a code that is cut out of a constant; None
+    for any other factor, and for types that are no narrower than half a word."""
+    code = _code_type(factor)
+    if code and all(access.tensor in constants for access in accesses(factor)):
+        return Operand(factor, code)
     body, kinds = _narrow(factor, ttypes)
     if body is None or len(kinds) != 1:
         return None
@@ -71,6 +74,16 @@ def operand_of(factor: Expr, ttypes: Mapping[str, str]) -> Operand | None:
     if TTYPES[kind].kind == "bool" or TTYPES[kind].bits not in (8, 16):
         return None
     return Operand(_typed(body, kind), kind)
+
+
+def _code_type(factor: Expr) -> str:
+    """The type of a code of 4 bits or fewer by how it is cut out of its word; "" for anything else."""
+    match factor:
+        case Call("i32", (Call("bitand", (_, Const(int() as mask))),)) if mask in (1, 3, 7, 15):
+            return f"u{mask.bit_length()}"
+        case Call("shr", (Call("i32", (Call("shl", _),)), Const(int() as by))) if WORD_BITS - 4 <= by < WORD_BITS:
+            return f"i{WORD_BITS - by}"
+    return ""
 
 
 def _narrow(factor: Expr, ttypes: Mapping[str, str]) -> tuple[Expr | None, set[str]]:
@@ -223,8 +236,13 @@ class WordTensors:
     def _read(
         self, access: Access, by: _Reading, of: _Elements, border: _Border | None = None, *, guarded: bool = False
     ) -> Expr:
-        """The word that a node reads; `guarded` says that some of its elements may lie outside of the tensor."""
+        """The word that a node reads; `guarded` says that some of its elements may lie outside of the tensor.
+
+        Words of elements that are stored side by side, as the unit takes them, are read where they are."""
         dimension = by.dimension(access)
+        if border is None and not guarded and self._is_word(access, by, of):
+            place = [_place_of(access.index[dimension], by, number) for number in range(by.count)]
+            return _joined([Access(access.tensor, (*access.index[:-1], at)) for at in place])
         at = list(access.index if border is None else border.margins.index(access.index))
         apart = self._is_apart(access, by) and not guarded
         found = (None, _in_words(at[dimension], by.along, by.count)) if apart else by.windows(access)
@@ -234,6 +252,13 @@ class WordTensors:
         if key not in self._made:
             self._made[key] = self._viewed(access.tensor, dimension, of, windows, border)
         return Access(self._made[key], tuple(at))
+
+    def _is_word(self, access: Access, by: _Reading, of: _Elements) -> bool:
+        """Whether the elements of a word are neighbours in storage, of the unit's type, and none is behind the end."""
+        tensor = self.graph.tensors[access.tensor]
+        whole = constant_value(simplify(Binary("%", tensor.shape[-1], Const(by.count)))) == 0
+        inner = by.dimension(access) == len(access.index) - 1
+        return inner and whole and tensor.ttype == of.ttype and self._is_apart(access, by)
 
     def _viewed(
         self, tensor: str, dimension: int, of: _Elements, windows: Windows | None, border: _Border | None
@@ -265,21 +290,39 @@ class WordTensors:
         )
 
     def _constant(self, operand: Operand, ttype: str, along: str, count: int, expr: TensorExpr) -> Expr:
-        """The words of a constant at the points of an expression; behind the end of the iterator they have zeros."""
+        """The words of a constant at the points of an expression; behind the end of the iterator they have zeros.
+
+        Words of codes lie in each other, bit by bit of their elements, as many as fit: they are shifted and masked out.
+        """
         axes = tuple(i for i in expr.iterators if i in variables(operand.body) or i == along)
         domain = expr.domain
         words = simplify(Binary("//", Binary("+", domain[along], Const(count - 1)), Const(count)))
-        extents = tuple(words if i == along else domain[i] for i in axes)
-        elements = []
-        for number in range(count):
-            place = _place(along, count, number)
-            element = _element(substitute(operand.body, {along: place}), operand, ttype)
-            elements.append(_inside(element, place, domain[along], count, ttype))
+        together = _together(operand, ttype, words)
+        extents = tuple(simplify(Binary("//", words, Const(together))) if i == along else domain[i] for i in axes)
         key = (operand.body, axes, extents, ttype)
         if key not in self._made:
-            tensor = accesses(operand.body)[0].tensor if accesses(operand.body) else "constant"
-            self._made[key] = self._new(tensor, TensorExpr("", axes, (), extents, _joined(elements)))
-        return Access(self._made[key], tuple(map(Var, axes)))
+            tensor = accesses(operand.body)[0].tensor.removesuffix("_words") if accesses(operand.body) else "constant"
+            body: Expr | None = None
+            for part in range(together):
+                elements = []
+                for number in range(count):
+                    place = _place(along, count * together, count * part + number)
+                    element = _element(substitute(operand.body, {along: place}), operand, ttype)
+                    elements.append(_inside(element, place, domain[along], count, ttype))
+                word = _joined(elements)
+                placed = Call("shl", (word, Const(part * TTYPES[operand.ttype].bits))) if part else word
+                body = placed if body is None else Call("bitor", (body, placed))
+            assert body is not None
+            self._made[key] = self._new(tensor, TensorExpr("", axes, (), extents, body))
+        name = self._made[key]
+        if together == 1:
+            return Access(name, tuple(map(Var, axes)))
+        part_of = {i: Binary("//", Var(i), Const(together)) if i == along else Var(i) for i in axes}
+        place = Binary("*", Binary("%", Var(along), Const(together)), Const(TTYPES[operand.ttype].bits))
+        return Call(
+            "bitand",
+            (Call("shr", (Access(name, tuple(part_of.values())), Call("u32", (place,)))), _mask(operand, ttype)),
+        )
 
     def _new(self, tensor: str, expr: TensorExpr) -> str:
         name = fresh(f"{tensor}_words", {*self.graph.tensors, *self.tensors})
@@ -289,8 +332,26 @@ class WordTensors:
         return name
 
 
+def _together(operand: Operand, ttype: str, words: Expr) -> int:
+    """The number of words of codes that lie in one: as many as the bits of an element hold, if that divides `words`."""
+    own, element = TTYPES[operand.ttype], TTYPES[ttype]
+    fit = element.bits // own.bits if own.coded else 1
+    return next(n for n in range(fit, 0, -1) if constant_value(simplify(Binary("%", words, Const(n)))) == 0)
+
+
+def _mask(operand: Operand, ttype: str) -> Const:
+    """The bits of the codes that are the elements of a word."""
+    bits, ones = TTYPES[ttype].bits, (1 << TTYPES[operand.ttype].bits) - 1
+    return Const(sum(ones << place for place in range(0, WORD_BITS, bits)))
+
+
 def _place(iterator: str, count: int, number: int) -> Expr:
     return simplify(Binary("+", Binary("*", Var(iterator), Const(count)), Const(number)))
+
+
+def _place_of(index: Expr, by: _Reading, number: int) -> Expr:
+    """The index of an element of the word at an index, where the iterator runs over words."""
+    return simplify(substitute(index, {by.along: _place(by.along, by.count, number)}))
 
 
 def _in_words(index: Expr, along: str, count: int) -> Expr | None:

@@ -272,6 +272,8 @@ class Values:
                 source = self.kind(operand)
                 value = self.value(operand, source, point, guards)
                 return Value(_bits(value.expr, source, BITCASTS[fn], value.lanes), value.lanes)
+            case Binary("+", total, Call(fn, words)) if fn in DOTS:
+                return self._dot(fn, words, self.value(total, DOTS[fn].accumulator, point, guards), point, guards)
             case Binary(op, left, right) if op in COMPARISONS:
                 both = self._met((left, right), "i64")
                 return self._apply(op, both, (left, right), point, guards)
@@ -293,13 +295,19 @@ class Values:
                 return self._apply(op, ttype, (left, right), point, guards)
             case Call(fn, args) if fn == WORD:
                 return self._word(args, point, lanes, guards)
-            case Call(fn, (x, w)) if fn in DOTS:
-                nothing = constant(0, element(DOTS[fn].accumulator), lanes)
-                words = (self.value(each, WORD_TTYPE, point, guards).across(lanes) for each in (x, w))
-                return Value(dot(fn, self._unit, lanes, nothing, *words), lanes)
+            case Call(fn, words) if fn in DOTS:
+                nothing = Value(constant(0, element(DOTS[fn].accumulator)), 1)
+                return self._dot(fn, words, nothing, point, guards)
             case Call(fn, args):
                 return self._apply(fn, self._met(args, ttype), args, point, guards)
         raise AssertionError(expr)
+
+    def _dot(self, fn: str, words: tuple[Expr, ...], total: Value, point: Point, guards: Guards) -> Value:
+        """A sum with the products of the elements of two words."""
+        x, w = (self.value(each, WORD_TTYPE, point, guards) for each in words)
+        lanes = max(x.lanes, w.lanes, total.lanes)
+        factors = (each.across(lanes) for each in (total, x, w))
+        return Value(dot(fn, self._unit, lanes, *factors), lanes)
 
     def _rounded(self, operand: Expr, ttype: str, point: Point, guards: Guards) -> Value | None:
         """A rounded quotient of vectors that becomes an integer; None for anything else."""

@@ -11,7 +11,11 @@ from tilec.importer.shapes import size_of
 from tilec.importer.value import Value
 from tilec.importer.weights import Stored
 from tilec.ir.expr import Const, Expr
+from tilec.ir.graph import Rounding
 from tilec.ir.types import TTYPES, is_float
+
+ROUNDED = 4
+"""The accuracy level that lets the activations be rounded to 8 bits."""
 
 WIDTHS = (2, 4, 8)
 """Widths of an element in bits that divide a byte."""
@@ -26,6 +30,8 @@ def _matmul_nbits(op: Op) -> Value:
     weight = transposed(op, _weight(op), (1, 0), part="turned")
     plain = bias is None and a.ttype == "f32"
     total = product(op, a, weight, part="" if plain else "product", ttype="f32")
+    if op.integer("accuracy_level") == ROUNDED:
+        op.builder.roundings[total.name] = Rounding("a8")
     if plain:
         return total
     text = "x" if bias is None else "x + b" if bias.ttype == "f32" else "x + f32(b)"
