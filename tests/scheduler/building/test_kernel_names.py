@@ -63,6 +63,7 @@ def test_names_depend_on_shapes_tiles_and_types() -> None:
         "loads": ({"w": ("l2",)}, {"w": ("l2", "reg")}),
         "units": ({"p": "fma"}, {"p": "mma"}),
         "copies": ({"l2": {"w": 2}}, {"l2": {"w": 3}}),
+        "pads": ({}, {"l2": {"w": 8}}),
         "layouts": ({"l2": {"w": (0, 1)}}, {"l2": {"w": (1, 0)}}),
         "held": ({}, {"l2": {"p": "f32"}}),
         "guard": (Const(True), parse_expr("s > 4")),
