@@ -44,10 +44,6 @@ ROUNDS = 12
 TIE = 1e-8
 """Relative difference of candidates that are not taken for equal."""
 
-NEAR = 2e-3
-"""Relative difference from the best within which candidates that leave cores idle stand behind others: a decoder layer
-in bf16 took 3.5 ms with products of one task each, which draw what the memory is measured to give, 1.9 with two."""
-
 
 @dataclass(frozen=True, slots=True)
 class TaskTile:
@@ -293,7 +289,6 @@ def _ranked(problem: TilingProblem, trials: Sequence[_Trial], most: int) -> tupl
     if not np.isfinite(worth).any():
         worth = np.concatenate([trial.score.held.astype(np.float64) for trial in trials])
     volumes = np.concatenate([_volume(trial) for trial in trials])
-    worth = _busy_first(worth, prod(float(problem.extent(i)) for i in trials[0].sizes) / volumes, problem.target.cores)
     found: list[TaskTile] = []
     ends = np.cumsum([trial.fits.size for trial in trials])
     for position in _first(_rounded(worth), -volumes, 4 * most):
@@ -306,14 +301,6 @@ def _ranked(problem: TilingProblem, trials: Sequence[_Trial], most: int) -> tupl
         if len(found) == most:
             break
     return tuple(found)
-
-
-def _busy_first(worth: Floats, tasks: Floats, cores: int) -> Floats:
-    """What candidates are worth, those first that keep most cores busy among the best: what hides behind the lowest
-    level's bandwidth, which is a lower bound, is not free."""
-    near = worth <= np.min(worth) * (1 + NEAR)
-    busy = np.minimum(np.ceil(tasks), cores)
-    return np.where(near & (busy == np.max(busy[near])), worth * (1 - 2 * NEAR), worth)
 
 
 def _first(keys: Floats, ties: Floats, count: int) -> Ints:
