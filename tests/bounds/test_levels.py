@@ -17,7 +17,7 @@ def capacities(device: str) -> dict[str, int]:
 @pytest.mark.feature("O09")
 def test_a_level_counts_with_everything_above_it() -> None:
     # One multiprocessor holds 192 KiB of L1 and shared memory and 256 KiB of registers, 108 of them lie above L2.
-    assert capacities("a100") == {"l2": 40 * MIB + 108 * 448 * KIB, "smem": 448 * KIB, "reg": 1020}
+    assert capacities("a100") == {"l2": 40 * MIB + 108 * 448 * KIB, "smem": 448 * KIB, "reg": 32 * 1020}
     # Two complexes of four cores: L3 with four L2, L1 and register files.
     assert capacities("avx2") == {"l3": 16 * MIB + 4 * (512 + 32 + 0.5) * KIB, "l2": 544.5 * KIB,
                                   "l1": 32.5 * KIB, "reg": 512}  # fmt: skip
@@ -31,7 +31,7 @@ def test_levels_of_one_memory_hold_no_more_than_it_and_neighbours_share() -> Non
 def test_traffic_is_that_of_all_instances_at_the_bandwidth_below() -> None:
     lowest, shared, registers = level_capacities(resolve_device("a100"))
     assert lowest == LevelCapacity("l2", "dram", 40 * MIB + 108 * 448 * KIB, 1, 2_039_000_000_000)
-    assert (shared.below, shared.instances, registers.instances) == ("l2", 108, 108 * 2048)
+    assert (shared.below, shared.instances, registers.instances) == ("l2", 108, 108 * 64)
     # Tiles that read each other are one memory.
     assert [level.instances for level in level_capacities(resolve_device("ipu-mk2"))] == [1, 1]
 

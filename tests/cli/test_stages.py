@@ -284,6 +284,7 @@ def test_what_passes_alter_is_told_on_stderr(cli, tmp_path):
         passes = [
             "inline_scalars:",
             "sink_dequantize:",
+            "round_activations:",
             "integral:",
             "unflatten:",
             "compose:",
@@ -293,13 +294,14 @@ def test_what_passes_alter_is_told_on_stderr(cli, tmp_path):
             "store_codes:",
             "choose_layouts:",
             "choose_units:",
+            "write_out_sums:",
             "rematerialize:",
             "spread_reductions:",
         ]
-        assert [line.split()[1] for line in told[1:14]] == passes
+        assert [line.split()[1] for line in told[1:16]] == passes
         assert told[1].endswith("unchanged")
         assert "  rule: constants of one element become literals of what reads them" in ran.err.splitlines()
-        steps = {line.split()[1].rstrip(":") for line in told[14:]}
+        steps = {line.split()[1].rstrip(":") for line in told[16:]}
         assert steps == {step.name for step in SEARCH} - {"aggregate_rules", "partition_levels", "tune_groups"}
     ran = cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "p.json")
     assert "schedule: unchanged, skipped" in ran.err

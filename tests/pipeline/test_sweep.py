@@ -64,7 +64,7 @@ def test_sizes_may_stay_open(tmp_path: Path) -> None:
 
 @pytest.mark.feature("W51")
 def test_models_of_the_zoo_are_built_for_batch_and_seq(tmp_path: Path) -> None:
-    text = "models: [nerf-mlp]\ndevices: [a100]\nfusion: [register]\nshapes: {seq: [16, 32], batch: 1}"
+    text = "models: [nerf-mlp]\ndevices: [a100]\nfusion: [none]\nshapes: {seq: [16, 32], batch: 1}"
     first, second = rows(text, tmp_path)
     assert (first.sizes, second.sizes) == ({"seq": 16, "batch": 1}, {"seq": 32, "batch": 1})
     assert first.found is not None

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 from scheduler.graphs import make_graph
-from scheduler.running import device
+from scheduler.running import device, threaded
 
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan
@@ -38,7 +38,7 @@ def predicted(plan: Plan) -> int:
 def test_of_the_graphs_of_optional_passes_that_is_taken_which_is_predicted_fastest() -> None:
     """Threads that each reduce a row are few: what they compute again takes longer than storing it does, unless they
     share the rows."""
-    device_, optional = device("a100"), ("rematerialize", "spread_reductions")
+    device_, optional = threaded("a100"), ("rematerialize", "spread_reductions")
     every = [
         tuple(n for n, taken in zip(optional, of, strict=True) if taken) for of in product((False, True), repeat=2)
     ]

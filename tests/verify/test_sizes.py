@@ -159,7 +159,7 @@ def test_a_program_that_leaves_out_a_load_is_found(tmp_path: Path) -> None:
 
     data["body"] = without_loads(data["body"])
     (tmp_path / written["file"]).write_text(pretty(data))
-    outcome = run((tmp_path, model, plan, body))
+    outcome = run((tmp_path, model, plan, body), replace_options(on="machine"))
     assert outcome.report["verdict"] == "mismatch"
     assert "is wrong on the tile machine at batch=" in str(outcome.failure)
     assert outcome.report["diverging"]["sizes"]

@@ -54,7 +54,7 @@ def test_guards_follow_tiles_and_the_last_variant_takes_all_sizes() -> None:
     assert group.variants[-1].guard == Const(True)
     for variant in group.variants[:-1]:
         rows = max(tiles["y"].get("m", 1) for tiles in variant.tiles.values() if "y" in tiles)
-        (least,) = re.findall(r"^n >= (\d+)$", text_of(variant.guard))
+        (least,) = re.findall(r"n >= (\d+)", text_of(variant.guard))
         assert int(least) >= rows
         assert variant.tails == {}
     assert len({variant.kernel for variant in group.variants}) == len(group.variants)
