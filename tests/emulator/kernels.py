@@ -86,7 +86,7 @@ T_KERNEL void product(const f16* __restrict__ a, const f16* __restrict__ b, floa
   ldmatrix4(fa, left + tid_ % 16 * 16 + tid_ / 16 * 8);
   ldmatrix4t(fb, right + tid_ % 16 * 16 + tid_ / 16 * 8);
   float s[4] = {0.f, 0.f, 0.f, 0.f};
-  mma_m16n8k16(s[0], s[1], s[2], s[3], fa, fb);
+  t_mma_m16n8k16_f16(s, fa, fb);
   for (int i = 0; i < 4; ++i) STG(c + (tid_ / 4 + i / 2 * 8) * 8 + tid_ % 4 * 2 + i % 2, s[i]);
 }
 """

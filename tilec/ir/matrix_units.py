@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, TensorExpr, constant_value, variables
+from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, constant_value, variables
 from tilec.ir.scalars import is_weak, type_of
 from tilec.ir.types import HALVES
 
@@ -101,8 +101,3 @@ def narrow_factor(factor: Expr, ttypes: Mapping[str, str]) -> tuple[Expr | None,
             return (None, "") if is_weak(kind) else (inner, kind)
     kind = type_of(factor, ttypes)
     return (factor, kind) if kind in HALVES or kind == "f32" else (None, "")
-
-
-def reads_directly(factor: Expr) -> Access | None:
-    """The access that a factor is, behind no guard and no arithmetic."""
-    return factor if isinstance(factor, Access) else None

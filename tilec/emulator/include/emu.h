@@ -121,21 +121,3 @@ static inline void emu_wave_products(S* c, const unsigned* a, const unsigned* b,
     }
   }
 }
-
-struct emu_fragments { _Float16 a[8], b[4]; };
-#define mma_m16n8k16(c0, c1, c2, c3, a, b) emu_mma(c0, c1, c2, c3, a, b, EMU_HERE)
-static inline void emu_mma(float& c0, float& c1, float& c2, float& c3, const unsigned* a, const unsigned* b, int site) {
-  emu_fragments mine;
-  memcpy(mine.a, a, 16);
-  memcpy(mine.b, b, 8);
-  auto all = emu::exchange(&mine, sizeof(mine), site);
-  float* sums[4] = {&c0, &c1, &c2, &c3};
-  for (int i = 0; i < 4; i++) {
-    int row = emu::lane() / 4 + 8 * (i / 2), column = emu::lane() % 4 * 2 + i % 2;
-    for (int k = 0; k < 16; k++) {
-      _Float16 x = emu::value_of<emu_fragments>(all, row % 8 * 4 + k % 8 / 2).a[k / 8 * 4 + row / 8 * 2 + k % 2];
-      _Float16 y = emu::value_of<emu_fragments>(all, column * 4 + k % 8 / 2).b[k / 8 * 2 + k % 2];
-      *sums[i] += (float)x * (float)y;
-    }
-  }
-}

@@ -1,7 +1,8 @@
 """Register tiles of products that units of matrices compute: whole fragments of rows and columns (W28, L13, L21).
 
 A step of such a tile loads the fragments of its rows and of its columns out of a core's level, and multiplies each with
-each. Tiles that extents do not divide are filled with zeros.
+each; elements that are computed, such as decoded weights, take the operations of vectors. Tiles that extents do not
+divide are filled with zeros.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tilec.ir.matrix_units import MatrixProduct, MatrixUnit
 from tilec.ir.types import element_bytes
 from tilec.scheduler.analysis.access import runs_along
 from tilec.scheduler.analysis.vector_iterator import Vector, can_pack, staged_order
+from tilec.scheduler.graph_passes.rematerialize import arithmetic
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.register_blocking import RegisterBlocking, moving
 
@@ -53,7 +55,7 @@ def matrix_blocking(
     within: Mapping[str, int],
     decided: Mapping[str, int],
 ) -> RegisterBlocking:
-    """The best tile that fits the registers, else the smallest.
+    """The best tile that fits the registers, of equals the one that loads least; else the smallest.
 
     `within` tells how far iterators run in a core's tile, `decided` which sizes are not to be chosen.
     """
@@ -74,15 +76,18 @@ def matrix_blocking(
     steps *= prod(extents[i] for i in expr.reduce if i != product.depth)
     multiplied = 2.0 * sums * unit.depth / (4 * lanes * choice.speed)
     loaded: Floats = np.zeros(m.shape)
+    computed: Floats = np.zeros(m.shape)
     widths = (down * unit.rows, across * unit.columns)
     for (body, _), width, size in zip(_sides(product), widths, element, strict=True):
         alone = _access_of(body) is None and not all(_deep(a, product.depth, expr, shapes) for a in accesses(body))
         loaded = loaded + width * unit.depth * size * (LOAD / size if alone else 1.0)
-    step = np.maximum(multiplied, loaded / target.feed)
+        if _access_of(body) is None:  # its elements are computed: two operations of a vector begin in a cycle
+            computed = computed + width * unit.depth / lanes * arithmetic(body) / 2
+    step = np.maximum(multiplied, np.maximum(loaded / target.feed, computed))
     cycles = products * (steps * step + sums / lanes) + target.costs.tile_overhead
     whole = cycles * -(-extents[product.rows] // m) * -(-extents[product.columns] // n)
     fitting = np.where(fits, whole, np.inf) if fits.any() else sums
-    best = int(np.lexsort((m, -sums, np.round(fitting, 3)))[0])
+    best = int(np.lexsort((loaded, -sums, np.round(fitting, 3)))[0])
     sizes = dict.fromkeys(moving(expr), 1) | others | {product.rows: int(m[best]), product.columns: int(n[best])}
     return RegisterBlocking(sizes, float(cycles[best]))
 
