@@ -5,7 +5,7 @@ Plans need no weights: graphs here name constants whose data nobody reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from tilec.analysis.totals import predicted
@@ -16,7 +16,7 @@ from tilec.ir.text import parse_tensor
 from tilec.ir.types import tensor_bytes
 from tilec.pipeline.code_decisions import decide_for
 from tilec.scheduler import schedule
-from tilec.scheduler.pipeline import GRAPH_PASSES
+from tilec.scheduler.pipeline import GRAPH_PASSES, SEARCH
 from tilec.spec.recipe import ScheduleOptions
 from tilec.spec.resolve import resolve_device
 
@@ -76,8 +76,9 @@ def decode() -> list[tuple[str, ...]]:
         ("weights", "roofline, ms", "planned, ms", "ratio", "gain over f16", "Ladder's gain", "decoded in memory, ms")
     ]
     plain = layer_seconds(1, "f16")
+    stored = _options(tuple(each.name for each in GRAPH_PASSES if each.name != "decode_weights"))
     for ttype in WEIGHTS:
-        bound, planned, early = roofline(ttype), layer_seconds(1, ttype), layer_seconds(1, ttype, early=True)
+        bound, planned, early = roofline(ttype), layer_seconds(1, ttype), layer_seconds(1, ttype, stored)
         ratio, gain = f"{planned / bound:.2f}", f"{plain / planned:.2f}"
         times = [f"{seconds * 1e3:.3f}" for seconds in (bound, planned, early)]
         rows.append((ttype, times[0], times[1], ratio, gain, GAINS.get(ttype, "1"), times[2]))
@@ -106,6 +107,39 @@ def places() -> list[tuple[str, ...]]:
     return rows
 
 
+def breakdown() -> list[tuple[str, ...]]:
+    """Planned milliseconds of a layer with what Ladder adds step by step, each step options of `schedule`."""
+    cases = (("i4", 1), ("i1", 1), ("i4", 4096))
+    head = ("step", "`schedule`", *(f"{ttype}, sequence {rows}" for ttype, rows in cases))
+    rows: list[tuple[str, ...]] = [head]
+    before: list[float] = []
+    for step, told, options in steps():
+        times = [layer_seconds(length, ttype, options) for ttype, length in cases]
+        rows.append((step, told, *(f"{t * 1e3:.3g}" + _gain(t, before, at) for at, t in enumerate(times))))
+        before = times
+    return rows
+
+
+def steps() -> Iterator[tuple[str, str, ScheduleOptions]]:
+    """(step, options in words, options), each with those before it."""
+    plain = tuple(each.name for each in GRAPH_PASSES if each.name not in ("choose_layouts", "decode_weights"))
+    vectors = ("fma",)
+    yield "none", "`passes` without choose_layouts, decode_weights; `units: [fma]`", _options(plain, vectors)
+    rewrites = tuple(each.name for each in GRAPH_PASSES)
+    one = tuple(each.name for each in SEARCH if each.name != "compare_plans")
+    yield "+ Transform", "`passes` without compare_plans; `units: [fma]`", _options((*rewrites, *one), vectors)
+    yield "+ PTX", "`passes` without compare_plans", _options((*rewrites, *one))
+    yield "+ Holistic", "all", _options()
+
+
+def _options(passes: tuple[str, ...] | None = None, units: tuple[str, ...] | None = None) -> ScheduleOptions:
+    return ScheduleOptions(bounds=False, passes=passes, units=units)
+
+
+def _gain(seconds: float, before: Sequence[float], at: int) -> str:
+    return f" ({before[at] / seconds:.2f}x)" if before else ""
+
+
 def place_of_decoding(plan: Plan) -> str:
     """Where a plan decodes its weight: at compile time, or the highest level, in whose registers a product reads it."""
     return "compile time" if any(node.name == "d" for node in plan.prepared) else plan.levels[-1].name
@@ -118,18 +152,18 @@ def roofline(ttype: str) -> float:
     return sum(count * (_bytes(ttype, shape) / rate + LAUNCH) for count, shape in LLAMA)
 
 
-def layer_seconds(rows: int, ttype: str, *, early: bool = False) -> float:
-    """Predicted seconds of the products of a layer on an a100; `early` decodes weights at compile time."""
-    return sum(count * predicted(product_plan(rows, shape, ttype, early=early)) for count, shape in LLAMA) / 1e12
+def layer_seconds(rows: int, ttype: str, options: ScheduleOptions | None = None) -> float:
+    """Predicted seconds of the products of a layer on an a100."""
+    return sum(count * predicted(product_plan(rows, shape, ttype, options)) for count, shape in LLAMA) / 1e12
 
 
 @cache
-def product_plan(rows: int, shape: Shape, ttype: str, *, early: bool = False, device: str = "a100") -> Plan:
+def product_plan(
+    rows: int, shape: Shape, ttype: str, options: ScheduleOptions | None = None, device: str = "a100"
+) -> Plan:
     """The plan of a product of f16 activations with weights of a type."""
     spec = resolve_device(device)
-    kept = tuple(each.name for each in GRAPH_PASSES if each.name != "decode_weights")
-    options = ScheduleOptions(bounds=False, passes=kept if early else None)
-    return schedule(_product(rows, shape, ttype), spec, options, decide=decide_for(spec))
+    return schedule(_product(rows, shape, ttype), spec, options or _options(), decide=decide_for(spec))
 
 
 def _product(rows: int, shape: Shape, ttype: str) -> Graph:

@@ -207,6 +207,7 @@ REGIONS: Mapping[str, Region] = {
     "ladder-decode": Region("benchmarks.md", lambda: _with_head(ladder.decode())),
     "ladder-places": Region("benchmarks.md", lambda: _with_head(ladder.places())),
     "ladder-widths": Region("benchmarks.md", lambda: _with_head(ladder.widths())),
+    "ladder-breakdown": Region("benchmarks.md", lambda: _with_head(ladder.breakdown())),
 }
 """Regions, those that are made fast first."""
 

@@ -162,21 +162,34 @@ def test_planned_examples_are_fresh(name):
     assert kept(name) == REGIONS[name].lines(), f"run `make docs-tables ARGS={name}`"
 
 
+def seconds_of_a_product(rows, ttype, options=None):
+    """Predicted seconds of a product with 8192 x 8192 weights on an a100."""
+    return predicted(ladder.product_plan(rows, (8192, 8192), ttype, options)) / 1e12
+
+
 @pytest.mark.feature("L17", "L33")
 def test_times_of_a_product_follow_the_bits_of_its_weights_for_one_row_only():
     """The bounds are those of the table `ladder-decode`."""
-    shape = 8192, 8192
-
-    def seconds(rows, ttype, early=False):
-        return predicted(ladder.product_plan(rows, shape, ttype, early=early)) / 1e12
-
+    seconds = seconds_of_a_product
     plain = seconds(1, "f16")
     assert plain < 1.35 * (2 * 8192 * 8192 / 2.039e12 + ladder.LAUNCH)
     times = [plain, *(seconds(1, ttype) for ttype in ("i8", "i4", "i1"))]
     assert times == sorted(set(times), reverse=True)
     assert times[1] < plain / 1.5
-    assert seconds(1, "i4", early=True) == plain
     assert seconds(4096, "i4") == pytest.approx(seconds(4096, "f16"), rel=0.1)
+
+
+@pytest.mark.feature("L32")
+def test_every_step_of_the_breakdown_gains_where_its_work_is():
+    """Transform where bytes of weights count, units and the place of decoding where arithmetic does."""
+    decoding, products = (
+        [seconds_of_a_product(rows, "i4", options) for *_, options in ladder.steps()] for rows in (1, 4096)
+    )
+    none, transform, *others = decoding
+    assert none == seconds_of_a_product(1, "f16") > 2 * transform
+    assert others == [transform, transform]
+    none, transform, units, holistic = products
+    assert none > transform > 5 * units > 6 * holistic
 
 
 @pytest.mark.parametrize("name", ["sensitivity", "studies/host-memory"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
@@ -16,22 +16,34 @@ from quantised.test_few_bits import written
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Reduce, Var, constant_value, rebuild, substitute, variables
 from tilec.ir.graph import Node
 from tilec.ir.plan import Plan
+from tilec.ir.scalars import fits, type_of
+from tilec.ir.types import TTYPES, is_float
 
 Fault = Callable[[Expr, Node], Expr | None]
 """(value of a node, node) -> wrong value; None where the fault does not apply."""
 
 
 def planted(plan: Plan, fault: Fault) -> Iterator[Plan]:
-    """The plan with the fault in one node after another, the last one first."""
+    """The plan with the fault in one node after another, the last one first, where its type can hold the value."""
+    ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()}
     for at, group in reversed(list(enumerate(plan.groups))):
         for number, node in reversed(list(enumerate(group.nodes))):
             value = fault(node.expr.value, node)
-            if value is None or value == node.expr.value:
+            if value is None or value == node.expr.value or not _holds(ttypes[node.name], value, ttypes):
                 continue
             body = replace(node.expr.body, body=value) if isinstance(node.expr.body, Reduce) else value
             wrong = replace(node, expr=replace(node.expr, body=body))
             nodes = (*group.nodes[:number], wrong, *group.nodes[number + 1 :])
             yield replace(plan, groups=(*plan.groups[:at], replace(group, nodes=nodes), *plan.groups[at + 1 :]))
+
+
+def _holds(ttype: str, value: Expr, ttypes: Mapping[str, str]) -> bool:
+    """Whether a tensor of this type holds the value; all floating-point types hold each other's."""
+    try:
+        kind = type_of(value, ttypes)
+    except TypeError:
+        return False
+    return fits(kind, ttype) or (is_float(ttype) and kind in TTYPES and is_float(kind))
 
 
 def swallows_nan(name: str) -> Fault:

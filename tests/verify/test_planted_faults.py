@@ -16,7 +16,6 @@ from verify.builds import OPTIONS, generated
 from verify.here import Here
 from verify.planted import FAULTS, models, planted
 
-
 SLOW_MEMORY = "host[levels.dram.bandwidth.total=2GB/s, levels.dram.bandwidth.reader=2GB/s]"
 """Kernels read codes here, for decoding them takes less time than reading numbers instead."""
 

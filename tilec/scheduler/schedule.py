@@ -133,6 +133,8 @@ def search_plan(
     tuner: Tuner | None = None,
 ) -> PlanState:
     """The whole plans that were compared, and the one that is taken. Raises what `schedule` raises."""
+    if options.units is not None:
+        device = device.with_units(options.units, "schedule.units")
     target = target_model_of(device)
     graph = with_usual_items(graph, unflatten(RewrittenGraph(graph)).graph)
     _require_units(graph, device)

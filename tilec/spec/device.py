@@ -4,14 +4,14 @@ A level is lowest first: largest and slowest. `units` counts the instances under
 below, so SMs are units of shared memory under DRAM and chips are units under a node; no scope is built in.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from tilec.artifact import digest_object
-from tilec.errors import did_you_mean
+from tilec.errors import ConfigError, did_you_mean
 from tilec.ir.dots import DOTS, WORD_TTYPE
 from tilec.ir.matrix_units import MatrixUnit, Span
 from tilec.ir.types import TTYPES, is_float
@@ -340,6 +340,16 @@ class DeviceSpec(Spec):
         """Units of matrices with their rates, FLOP/s of the whole device, the fastest first."""
         found = [(unit.matrix, unit.rate) for unit in self.compute if unit.matrix is not None]
         return tuple(sorted(((m, rate) for m, rate in found if m), key=lambda each: (-each[1], each[0].name)))
+
+    def with_units(self, names: Iterable[str], place: str) -> Self:
+        """The device with those of its compute units alone. Raises ConfigError at `place` for other names."""
+        known = [unit.name for unit in self.compute]
+        for name in names:
+            if name not in known:
+                near = did_you_mean(name, known)
+                hint = f"Did you mean {near!r}?" if near else f"Its units are {', '.join(known)}."
+                raise ConfigError(f"{self.name} has no compute unit {name!r}", place, hint)
+        return self.model_copy(update={"compute": tuple(unit for unit in self.compute if unit.name in names)})
 
     def peak(self, inputs: tuple[str, str], accumulator: str) -> int:
         """The highest rate for these types, FLOP/s of the whole device; 0 when no unit takes them."""

@@ -102,6 +102,9 @@ class ScheduleOptions(Spec):
         description="graph passes that run, in order, and steps of the search (default: all; names of one kind alone "
         "leave the other kind as it is)",
     )
+    units: tuple[str, ...] | None = Field(
+        default=None, description="compute units of the device, by name, that plans may use (default: all)"
+    )
     closed: tuple[str, ...] = Field(default=(), description="levels below a core's at which nothing is connected")
     group_nodes: int = Field(
         default=256, gt=1, description="nodes of a group of several parts at most: a look at it takes time in them"
@@ -191,6 +194,8 @@ class CompileRecipe(Spec):
         """
         told = "print_between_passes"
         left_out = {"import_": {told}, "schedule": {"profile", "record", told}, "codegen": {told}, "verify": {"inputs"}}
+        if self.schedule.units is None:
+            left_out["schedule"].add("units")
         if not self.verify.sizes:
             left_out["verify"].add("sizes")
         if self.verify.on is None:

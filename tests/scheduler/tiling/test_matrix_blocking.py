@@ -8,11 +8,13 @@ import pytest
 from scheduler.graphs import make_graph
 from scheduler.running import device, illegal, run_plan
 
+from tilec.errors import ConfigError
 from tilec.ir.evaluate import evaluate
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan
 from tilec.scheduler.schedule import schedule
 from tilec.scheduler.tiling.bank_padding import Pieces
+from tilec.spec.recipe import ScheduleOptions
 
 F16 = "mma.m16n8k16.f16"
 
@@ -43,10 +45,15 @@ def test_products_of_halves_run_on_tensor_cores_and_sum_in_f32(after: bool) -> N
     assert {tensor: of for level in variant.held.values() for tensor, of in level.items()}["c"] == "f32"
     assert set(variant.pads) == {"smem"}
     assert illegal(plan) == []
-    gpu = device("a100")
-    slow = gpu.model_copy(update={"compute": gpu.compute[:1]})
-    ratio = schedule(product(256, 512, 384, after=after), slow).groups[0].cost.picoseconds / group.cost.picoseconds
-    assert ratio > 1.5
+    vectors = schedule(product(256, 512, 384, after=after), device("a100"), ScheduleOptions(units=("fma",)))
+    assert not any(each.units for group in vectors.groups for each in group.variants)
+    assert vectors.groups[0].cost.picoseconds > 1.5 * group.cost.picoseconds
+
+
+def test_units_that_a_recipe_names_are_those_of_the_device() -> None:
+    with pytest.raises(ConfigError, match=r"a100 has no compute unit 'fmaa'") as caught:
+        schedule(product(256, 512, 384), device("a100"), ScheduleOptions(units=("fmaa",)))
+    assert (caught.value.place, caught.value.hint) == ("schedule.units", "Did you mean 'fma'?")
 
 
 def test_the_sums_are_right_and_rounded_once() -> None:
