@@ -20,6 +20,7 @@ from tilec.ir.program import (
     Program,
     Statement,
     StoreTiles,
+    Wait,
 )
 from tilec.ir.text import parse_expr, parse_tensor, text_of
 
@@ -266,6 +267,7 @@ def copy_program(ttype: str = "f32", *, copies: int = 1, capacity: int = 64, man
     body = (
         Allocate(x),
         LoadTiles("X_s", "X", stages=copies),
+        *((Wait(("X_s",)),) if copies > 1 else ()),
         Allocate(y),
         compute(expr, "Y_s", "_s", i="i1*8 : minimum(i1*8 + 8, N)"),
         StoreTiles("Y", "Y_s"),

@@ -58,13 +58,13 @@ T_KERNEL void staged(const float* __restrict__ x, float* __restrict__ y, int ste
   SMEM(smem_);
   float* const tile = (float*)(smem_ + 0);
   const int tid = tid_;
-  cp_async16(tile + tid * 4, x + tid * 4);
-  cp_async_commit();
+  t_copy(16, tile + tid * 4, x + tid * 4, true);
+  t_commit_copies();
   float sum = 0.f;
   for (int s = 0; s < steps; ++s) {
-    if (s + 1 < steps) cp_async16(tile + (s + 1) % 2 * 256 + tid * 4, x + (s + 1) * 256 + tid * 4);
-    cp_async_commit();
-    cp_async_wait<1>();
+    if (s + 1 < steps) t_copy(16, tile + (s + 1) % 2 * 256 + tid * 4, x + (s + 1) * 256 + tid * 4, true);
+    t_commit_copies();
+    t_wait_copies<1>();
     t_barrier();  // landed
     sum += LDS(tile + s % 2 * 256 + (tid * 4 + 5) % 256);
     t_barrier();  // free

@@ -97,9 +97,9 @@ def test_copies_land_when_they_are_waited_for(order):
     actual, kinds, expected = run(STAGED)
     np.testing.assert_array_equal(actual, expected)
     assert not kinds
-    assert "copy in flight" in run(STAGED.replace("cp_async_wait<1>", "cp_async_wait<2>"))[1]
+    assert "copy in flight" in run(STAGED.replace("t_wait_copies<1>", "t_wait_copies<2>"))[1]
     assert "race" in run(STAGED.replace("t_barrier();  // free", ""))[1]
-    assert "copy never awaited" in run(STAGED.replace("cp_async_wait<1>();", ""))[1]
+    assert "copy never awaited" in run(STAGED.replace("t_wait_copies<1>();", ""))[1]
 
 
 def test_needless_and_unmet_barriers_are_told():

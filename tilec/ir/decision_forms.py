@@ -17,7 +17,7 @@ reduce iterator, any iterator of a node."""
 ITERATORS = frozenset({"spatial", "reduce", "iterator"})
 """Kinds of names that belong to a node."""
 
-Effect = Literal["part", "task order", "reduce loop", "shared loop", "buffer", "unchecked"]
+Effect = Literal["part", "task order", "reduce loop", "shared loop", "buffer", "asynchronous load", "unchecked"]
 """When a decision shows in the tile program (`lower/checks/unused_decisions.py` has a rule for each): its node ends a
 part at its level; its tile loops at its level are several that are spread; its level has reduce loops; its node leads a
 shared loop that has steps; its tensor has a buffer at its level; not checked."""

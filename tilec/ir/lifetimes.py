@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilec.ir.program import Allocate, ComputeTile, Fill, LoadTiles, Loop, Statement, StoreTiles
+from tilec.ir.program import Allocate, ComputeTile, Fill, LoadTiles, Loop, Statement, StoreTiles, Wait
 
 
 def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
@@ -41,8 +41,15 @@ def writes(statement: Statement) -> tuple[str, ...]:
             return (name,)
         case LoadTiles() | StoreTiles() | ComputeTile():
             return (statement.target,)
+        case Wait(buffers):
+            return buffers
         case _:
             return ()
+
+
+def is_asynchronous(statement: Statement) -> bool:
+    """Whether a single statement is a load whose target is undefined until a wait."""
+    return isinstance(statement, LoadTiles) and statement.stages > 1
 
 
 def uses(statement: Statement) -> frozenset[str]:

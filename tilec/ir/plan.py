@@ -138,7 +138,8 @@ class Variant:
     loads        tensor -> levels at which it is copied on its way up (absent: every level above its home; a node that
                  indexes the tensor by data reads it at its home)
     units        node -> compute unit of the device (absent: scalar or vector by stride analysis)
-    copies       level -> tensor -> pipeline depth (absent: 1)
+    copies       level -> tensor -> copies of its window there, so that the loads of a reduce loop begin as many
+                 iterations ahead, less one, and are asynchronous (absent: 1)
     layouts      level -> tensor -> order of its dimensions in storage there, outermost first (absent: row-major);
                  a load into another layout is a transforming copy
     pads         level -> tensor -> elements that stay unused behind every row of its innermost dimension in storage
@@ -194,7 +195,8 @@ class Variant:
         default_factory=dict, metadata=decides("unit", "compute unit", Table(NODE, PLAIN), always_signed=True)
     )
     copies: Mapping[str, Mapping[str, int]] = field(
-        default_factory=dict, metadata=decides("copies", "number of copies", _tables(TENSOR, COUNT), "buffer")
+        default_factory=dict,
+        metadata=decides("copies", "number of copies", _tables(TENSOR, COUNT), "asynchronous load"),
     )
     shared: Mapping[str, Shared] = field(
         default_factory=dict, metadata=decides("shared", "shared loop", Table(NODE, Record(Shared)), "shared loop")

@@ -62,14 +62,24 @@ class Fill:
 class LoadTiles:
     """Copy the intersection of both windows and the tensor into `target` from `source`, one or more levels below.
 
-    With `fill`, elements of the target outside the tensor take that value; without, the window lies inside. `stages` >
-    1 makes the load asynchronous, that many iterations ahead.
+    With `fill`, elements of the target outside the tensor take that value; without, the window lies inside.
+
+    With `stages` > 1 the load, in a serial loop, is asynchronous: its target, of which there are as many copies, is
+    undefined until a `Wait`. It begins `stages` - 1 iterations earlier, behind the barrier that follows the `Wait` of
+    that iteration, and in front of the loop for the first iterations.
     """
 
     target: str
     source: str
     fill: Scalar | None = None
     stages: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The asynchronous loads of this iteration into buffers have arrived; other units see them behind a barrier."""
+
+    buffers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +134,7 @@ class Loop:
     stripe: int = 1
 
 
-Statement = Allocate | Fill | LoadTiles | ComputeTile | StoreTiles | Barrier | Loop
+Statement = Allocate | Fill | LoadTiles | Wait | ComputeTile | StoreTiles | Barrier | Loop
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from typing import Any
 import tilec.ir.codec  # noqa: F401  (the forms of expressions)
 from tilec.artifact import decode, encode, register_form
 from tilec.errors import did_you_mean
-from tilec.ir.program import Allocate, Barrier, ComputeTile, Fill, LoadTiles, Loop, Program, Statement, StoreTiles
+from tilec.ir.program import Allocate, Barrier, ComputeTile, Fill, LoadTiles, Loop, Program, Statement, StoreTiles, Wait
 
 _CLASSES: dict[str, type] = {
     "allocate": Allocate,
     "fill": Fill,
     "load": LoadTiles,
+    "wait": Wait,
     "compute": ComputeTile,
     "store": StoreTiles,
     "barrier": Barrier,

@@ -17,6 +17,7 @@ from tilec.ir.program import (
     Program,
     Statement,
     StoreTiles,
+    Wait,
 )
 from tilec.ir.scopes import scope_of
 from tilec.ir.text import text_of
@@ -65,6 +66,8 @@ def statement_text(statement: Statement) -> str:
         case LoadTiles(target, source, fill, stages):
             outside = f", {_value(fill)} outside" if fill is not None else ""
             return f"load     {target} from {source}{outside}{f', {stages} stages' if stages != 1 else ''}"
+        case Wait(buffers):
+            return f"wait     {', '.join(buffers)}"
         case ComputeTile(expr, box, target, operands, accumulate, unit):
             output = text_of(Access(target, tuple(Var(i) for i in expr.spatial)))
             body = text_of(rename_tensors(expr.body, dict(operands)))

@@ -4,6 +4,9 @@ A buffer is shared by the units of the first level above it that has several. Th
 another wrote, writes what another still reads, or writes what another has initialised (read-after-write,
 write-after-read, write-after-write), be it in the same buffer or in one whose place overlaps; memory private to a unit
 needs no barrier.
+
+An asynchronous load writes where its wait stands. What it overwrites was read in front of the barrier behind an earlier
+wait, or in front of the loop, where the first ones begin.
 """
 
 from __future__ import annotations
@@ -11,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from tilec.ir.lifetimes import reads, statements, writes
+from tilec.ir.lifetimes import is_asynchronous, reads, statements, writes
 from tilec.ir.plan import PlanLevel
-from tilec.ir.program import Barrier, Buffer, Loop, Statement
+from tilec.ir.program import Barrier, Buffer, Loop, Statement, Wait
 from tilec.ir.scopes import scope_of
 from tilec.ir.sharing import Sharing, sharing
 
@@ -42,7 +45,7 @@ class _Pending:
                 for scope in shared.scopes(name):
                     if not shared.partners[scope][name].isdisjoint(self.written.get(scope, ())):
                         waiting[scope] = None
-            for name in writes(inner):
+            for name in writes(inner) if _begins(inner, statement) else ():
                 for scope in shared.scopes(name):
                     partners, written = shared.partners[scope][name], self.written.get(scope, {})
                     others = any(written[b] - {id(inner)} for b in partners.intersection(written))
@@ -56,7 +59,7 @@ class _Pending:
         for name in reads(statement):
             for scope in shared.scopes(name):
                 read[scope] = read.get(scope, frozenset()) | {name}
-        for name in writes(statement):
+        for name in () if is_asynchronous(statement) else writes(statement):
             for scope in shared.scopes(name):
                 before = written.get(scope, {})
                 written[scope] = {**before, name: before.get(name, frozenset()) | {id(statement)}}
@@ -76,6 +79,11 @@ class _Pending:
             into = written.setdefault(scope, {})
             into |= {name: into.get(name, frozenset()) | by for name, by in names.items()}
         return _Pending(read, written)
+
+
+def _begins(inner: Statement, statement: Statement) -> bool:
+    """Whether writes of a statement inside of another one, or of itself, begin where that one stands."""
+    return not isinstance(inner, Wait) and (inner is not statement or not is_asynchronous(inner))
 
 
 def _leaves(statement: Statement) -> Iterable[Statement]:

@@ -13,6 +13,7 @@ from tilec.lower.inline_positions import inline_positions
 from tilec.lower.lowering_context import Box, LoweringContext, lowering_context
 from tilec.lower.places import with_places_and_barriers
 from tilec.lower.tile_request import RequestTarget, TileRequest
+from tilec.lower.waits import with_waits
 from tilec.lower.windows import window_of
 
 
@@ -37,7 +38,8 @@ def lower(group: Group, variant: Variant, plan: Plan) -> Program:
         targets={name: RequestTarget(parameters[name], window_of(parameters[name])) for name in s.outputs},
         sources={(name, t): parameters[t] for name in part for t in s.operands[name] if t in inputs},
     )
-    body = hoisted(inline_positions(s.sizes, statements(s, task)), s.levels)
+    read = {parameters[name].name for name in inputs}
+    body = with_waits(hoisted(inline_positions(s.sizes, statements(s, task)), s.levels), read)
     return Program(
         name=variant.kernel,
         levels=s.levels,

@@ -13,7 +13,7 @@ from tilec.ir.algebra import bounds_of
 from tilec.ir.concurrency import iterations_per_unit, waits_for_all
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const, Expr
-from tilec.ir.lifetimes import Lifetimes, lifetimes, statements
+from tilec.ir.lifetimes import Lifetimes, is_asynchronous, lifetimes, statements
 from tilec.ir.numpy_scalars import Array
 from tilec.ir.program import (
     Allocate,
@@ -26,6 +26,7 @@ from tilec.ir.program import (
     Program,
     Statement,
     StoreTiles,
+    Wait,
 )
 from tilec.ir.program_text import statement_text
 from tilec.ir.scopes import scope_ranks
@@ -97,6 +98,7 @@ class _Machine:
         self._lives: dict[int, Lifetimes] = {}
         self._same: dict[tuple[int, frozenset[str]], bool] = {}
         self._memory: dict[str, BufferInstances] = {}
+        self._coming: dict[str, LoadTiles] = {}
         self._buffers = {b.name: b for b in program.parameters}
         inner = (s.expr for s in statements(program.body) if isinstance(s, ComputeTile))
         extents = {expr.tensor: expr.shape for expr in inner} | {b.tensor: b.hi for b in program.parameters}
@@ -157,10 +159,16 @@ class _Machine:
                 self._memory[buffer.name] = self._reserved(buffer, serial, self._acting(buffer.name, lanes))
             case Fill(name, value):
                 fill(self._view(name, self._acting(name, lanes)), value)
-            case LoadTiles(name, below):
-                acting = self._acting(name, lanes)
-                target, source = self._view(name, acting), self._view(below, acting)
-                load(target, source, self._whole[target[0].buffer.tensor], statement.fill, self._meter)
+            case LoadTiles(name):
+                if is_asynchronous(statement):
+                    self._coming[name] = statement
+                else:
+                    self._load(statement, lanes)
+            case Wait(names):
+                for name in names:
+                    if name not in self._coming:
+                        raise MachineError(f"nothing is loaded into {name} that could be waited for")
+                    self._load(self._coming.pop(name), lanes)
             case StoreTiles(below, name, lo, hi, combine):
                 acting = self._acting(name, lanes)
                 target, source = self._view(below, acting), self._view(name, acting)
@@ -173,6 +181,11 @@ class _Machine:
                 operands = {tensor: self._view(name, acting) for tensor, name in statement.operands}
                 target = self._view(statement.target, acting)
                 compute(statement, acting.count, values, target, operands, self._whole, self._counted)
+
+    def _load(self, statement: LoadTiles, lanes: Lanes) -> None:
+        acting = self._acting(statement.target, lanes)
+        target, source = self._view(statement.target, acting), self._view(statement.source, acting)
+        load(target, source, self._whole[target[0].buffer.tensor], statement.fill, self._meter)
 
     def _loop(self, loop: Loop, serial: Mapping[str, int], lanes: Lanes) -> None:
         if loop.kind == "spread":

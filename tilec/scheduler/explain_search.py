@@ -142,7 +142,7 @@ def cost_terms_of(problem: FusionProblem, members: Sequence[int], tile: TaskTile
     whole = {i: tiling.extent(i) for i in tiling.final.spatial}
     sizes = {i: np.asarray(n, np.int64) for i, n in {**whole, **tile.sizes}.items()}
     steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
-    return cost_terms(tiling, sizes, steps)
+    return cost_terms(tiling, sizes, steps, stages=tile.stages)
 
 
 def walks_of(problem: FusionProblem, members: Sequence[int], tile: TaskTile) -> dict[TaskWalk, float]:

@@ -30,16 +30,17 @@ class TargetModel:
     """What the passes ask of a device. Bytes, bytes per second, cycles per second, seconds.
 
     `memories` are all levels of the device, lowest first, `levels` those that hold tiles, the last one register tiles;
-    `core` is the index of the level of a core (the last one where a device has no level above it).  `links` are the
+    `core` is the index of the level of a core (the last one where a device has no level above it). `links` are the
     bandwidths with which each level is filled from the one before it, `draw` what a core that is alone draws of the
-    lowest for its own.  `cache` is what the largest cache below a core's level keeps, `transaction` the bytes that move
-    at once on the way into it.  `near` is what the level above a core's holds, `lanes_bytes` the width of a vector,
-    `registers` their number (`vectors`: whether there are any).  A core reads `feed` bytes a cycle from its level into
-    registers, fills it with `refill` bytes a second and copies within it at `copy`.  `peak` counts operations a second
-    of the vectors of all cores, of f32.  `units` are functions of words that its compute units have, with their names,
-    the fastest first, `matrices` its units of matrices, each with how many times as fast as the peak it is.  Half
-    precision of the `widened` types, which units take in words and matrices alone, is computed in f32.  `costs` are the
-    measured constants of its class of machines.
+    lowest for its own. `cache` is what the largest cache below a core's level keeps, `transaction` the bytes that move
+    at once on the way into it; whether copies from the lowest level into a core's may be `asynchronous`. `near` is what
+    the level above a core's holds, `lanes_bytes` the width of a vector, `registers` their number (`vectors`: whether
+    there are any). A core reads `feed` bytes a cycle from its level into registers, fills it with `refill` bytes a
+    second and copies within it at `copy`. `peak` counts operations a second of the vectors of all cores, of f32.
+    `units` are functions of words that its compute units have, with their names, the fastest first, `matrices` its
+    units of matrices, each with how many times as fast as the peak it is. Half precision of the `widened` types, which
+    units take in words and matrices alone, is computed in f32. `costs` are the measured constants of its class of
+    machines.
     """
 
     name: str
@@ -60,6 +61,7 @@ class TargetModel:
     draw: float = inf
     cache: int = 0
     transaction: int = 1
+    asynchronous: bool = False
     peak: float = 1.0
     units: tuple[tuple[str, str], ...] = ()
     matrices: tuple[tuple[MatrixUnit, float], ...] = ()
@@ -187,6 +189,7 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
         draw=_links(device, chosen, own, readers=1)[chosen.index(core)],
         cache=max((level.capacity for level in device.levels[1:core] if level.managed == "implicit"), default=0),
         transaction=max(device.levels[0].transaction.bytes, device.levels[max(0, core - 1)].transaction.bytes),
+        asynchronous=device.levels[core].asynchronous and chosen.index(core) == 1,
         peak=float(peak),
         units=tuple(words.items()),
         matrices=tuple((unit, rate / peak) for unit, rate in matrices),

@@ -93,6 +93,9 @@ class Level(Spec):
         description="addresses at which tensors and buffers start, where the level has addresses: caches have none, "
         "nor have registers, the highest level above the core's",
     )
+    asynchronous: bool = Field(
+        default=False, description="copies from the lowest level go on while cores compute, and are waited for"
+    )
     neighbours_readable: bool = Field(default=False, description="instances read each other")
     write_allocate: bool = Field(default=False, description="a write first reads the line (caches)")
     pool: str | None = Field(default=None, description="name of the capacity pool that it shares")

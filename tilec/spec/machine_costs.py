@@ -89,6 +89,8 @@ class MachineCosts:
     round: float = 0.0
     """Seconds for which a task waits in every round of its reduce loops, and once before them, whatever it loads:
     latency and barriers.  Tasks that share a core hide it from each other."""
+    arrival: float = 0.0
+    """The same where loads began so long before that they have arrived."""
     join: float = 0.4e-6
     """Seconds until several cores have begun a launch and waited for each other, where launches themselves are free."""
     imbalance: float = 0.2
@@ -210,6 +212,8 @@ class GpuCosts(MachineCosts):
     """A copy loads and stores; other warps compute addresses meanwhile."""
     round: float = 0.25e-6
     """Memory 290, shared memory 23 and two barriers of 20 cycles at 1.41 GHz."""
+    arrival: float = 0.03e-6
+    """Shared memory 23 and a barrier of 20 cycles."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,8 @@ def test_the_search_sees_what_the_program_draws() -> None:
     sizes = {i: np.asarray(n) for i, n in variant.tiles["smem"]["C"].items()}
     steps = {"C": {i: np.asarray(n) for i, n in variant.steps["smem"]["C"].items()}}
     counted: dict[int, int] = {}
-    for stripe in (1, 4, 8, 16):
+    chosen = variant.raster["smem"]["C"]
+    for stripe in {1, 4, 8, 16, chosen}:
         walked = replace(variant, raster={"smem": {"C": stripe}})
         cost = recounted_plan(replace(plan, groups=(replace(group, variants=(walked,)),)), spec).groups[0].cost
         read, written = cost.read["l2"], cost.written["l2"]
@@ -49,8 +50,7 @@ def test_the_search_sees_what_the_program_draws() -> None:
         assert isinstance(written, Const)
         counted[stripe] = int(read.value) + int(written.value)
         seen = drawn_from_below(problem, sizes, steps, TaskWalk(variant.order["smem"]["C"], stripe))
-        assert float(np.max(seen)) == pytest.approx(counted[stripe], rel=0.15), stripe
-    chosen = variant.raster["smem"]["C"]
+        assert float(np.max(seen)) == pytest.approx(counted[stripe], rel=0.15 if stripe <= 16 else 0.2), stripe
     assert counted[chosen] == min(counted.values()) < 0.7 * counted[1]
 
 

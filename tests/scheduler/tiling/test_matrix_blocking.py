@@ -15,6 +15,7 @@ from tilec.ir.plan import Plan
 from tilec.scheduler.schedule import schedule
 from tilec.scheduler.tiling.bank_padding import Pieces
 from tilec.spec.recipe import ScheduleOptions
+from tilec.spec.resolve import resolve_device
 
 F16 = "mma.m16n8k16.f16"
 
@@ -48,6 +49,25 @@ def test_products_of_halves_run_on_tensor_cores_and_sum_in_f32(after: bool) -> N
     vectors = schedule(product(256, 512, 384, after=after), device("a100"), ScheduleOptions(units=("fma",)))
     assert not any(each.units for group in vectors.groups for each in group.variants)
     assert vectors.groups[0].cost.picoseconds > 1.5 * group.cost.picoseconds
+
+
+@pytest.mark.feature("L22")
+def test_reduce_loops_begin_loads_ahead_where_copies_are_asynchronous() -> None:
+    """Both operands have as many copies, all of which fit a block; without such copies the plan takes longer."""
+    plan = planned(256, 512, 384)
+    (copies,) = (variant.copies["smem"] for group in plan.groups for variant in group.variants)
+    assert set(copies) == {"x", "w"}
+    assert len(set(copies.values())) == 1
+    assert illegal(plan) == []
+    waiting = schedule(product(256, 512, 384), resolve_device("a100[levels.smem.asynchronous=false]"))
+    assert not any(variant.copies for group in waiting.groups for variant in group.variants)
+    assert plan.groups[0].cost.picoseconds < 0.95 * waiting.groups[0].cost.picoseconds
+
+
+def test_reduce_steps_are_whole_depths_of_a_unit() -> None:
+    """Zeros would fill the rest of every step."""
+    (group,) = planned(1024, 3072, 768).groups
+    assert group.variants[0].steps["smem"]["c"]["k"] % 16 == 0
 
 
 def test_units_that_a_recipe_names_are_those_of_the_device() -> None:

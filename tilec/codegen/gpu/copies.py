@@ -20,7 +20,8 @@ WIDEST = 16
 
 @dataclass(frozen=True)
 class Copy:
-    """Copy the window `[lo, hi)` of the tensor between `upper`, which holds it, and `lower`."""
+    """Copy the window `[lo, hi)` of the tensor between `upper`, which holds it, and `lower`; an `asynchronous` copy
+    arrives when it is waited for."""
 
     upper: Buffer
     lower: Buffer
@@ -28,6 +29,7 @@ class Copy:
     hi: tuple[Expr, ...]
     up: bool
     fill: Scalar | None = None
+    asynchronous: bool = False
 
 
 def contiguous(

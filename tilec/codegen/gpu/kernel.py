@@ -9,9 +9,10 @@ from math import prod
 from tilec.codegen.gpu.c_text import storage_type
 from tilec.codegen.gpu.compute import compute
 from tilec.codegen.gpu.copies import Copy
-from tilec.codegen.gpu.kernel_state import LANE, THREAD, UNIT, KernelState, declaration, with_ranges
+from tilec.codegen.gpu.kernel_state import LANE, THREAD, UNIT, KernelState, declaration, shared_pointer, with_ranges
 from tilec.codegen.gpu.lanes import lane_maps
 from tilec.codegen.gpu.moves import fill, move
+from tilec.codegen.gpu.pipelined_loops import Pipeline, begin_first, begin_next
 from tilec.codegen.gpu.spread_loops import free_variables, iterations, numbered, spread_nest, spread_nests
 from tilec.errors import UnsupportedError
 from tilec.ir.address_spaces import places
@@ -31,6 +32,7 @@ from tilec.ir.program import (
     Program,
     Statement,
     StoreTiles,
+    Wait,
 )
 from tilec.ir.scopes import scope_of
 from tilec.ir.upper_envelope import largest
@@ -146,7 +148,7 @@ def _head(state: KernelState, symbol: str, nest: Sequence[Loop], grid: Expr, ran
     return "\n".join(lines) + "\n"
 
 
-def _body(state: KernelState, body: tuple[Statement, ...], ranges: KnownRanges) -> None:
+def _body(state: KernelState, body: Sequence[Statement], ranges: KnownRanges) -> None:
     for statement in body:
         match statement:
             case Allocate(buffer):
@@ -155,10 +157,11 @@ def _body(state: KernelState, body: tuple[Statement, ...], ranges: KnownRanges) 
                 state.lines.add("t_barrier();")
             case Loop(kind="spread"):
                 _spread(state, statement, ranges)
-            case Loop(variable, extent, inner):
-                name = state.names[variable]
-                with state.nested([f"for (int {name} = 0; {name} < {state.text(extent, ranges)}; ++{name})"]):
-                    _body(state, inner, with_ranges(ranges, {variable: extent}))
+            case Loop():
+                _serial(state, statement, ranges)
+            case Wait(names):
+                stages = max(state.buffers[name].copies for name in names)
+                state.lines.add(f"t_wait_copies<{stages - 2}>();")
             case Fill(name, value):
                 _guarded(state, name, lambda b=state.buffers[name], v=value: fill(state, b, v, ranges))
             case LoadTiles(name, source, value):
@@ -171,6 +174,28 @@ def _body(state: KernelState, body: tuple[Statement, ...], ranges: KnownRanges) 
                 raise UnsupportedError(f"units that combine {name} in memory have no GPU code", hint="Let one reduce.")
             case ComputeTile():
                 compute(state, statement, state.buffers[statement.target], ranges)
+
+
+def _serial(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
+    """A loop that all threads run together, pipelined where its loads are asynchronous."""
+    name, extent = state.names[loop.variable], state.text(loop.extent, ranges)
+    inner = with_ranges(ranges, {loop.variable: loop.extent})
+    pipeline = Pipeline.of(loop)
+    if pipeline is None:
+        with state.nested([f"for (int {name} = 0; {name} < {extent}; ++{name})"]):
+            _body(state, loop.body, inner)
+        return
+    wait = next(number for number, each in enumerate(loop.body) if isinstance(each, Wait)) + 1
+    if not isinstance(loop.body[wait], Barrier):
+        raise UnsupportedError(
+            f"kernel {state.program.name} waits for asynchronous loads without a barrier", hint="Use several warps."
+        )
+    begin_first(state, pipeline, ranges)
+    with state.nested([f"for (int {name} = 0; {name} < {extent}; ++{name})"]):
+        state.copies |= dict.fromkeys(pipeline.targets, pipeline.copy_of(Var(loop.variable)))
+        _body(state, [each for each in loop.body[: wait + 1] if each not in pipeline.loads], inner)
+        begin_next(state, pipeline, inner)
+        _body(state, loop.body[wait + 1 :], inner)
 
 
 def _guarded(state: KernelState, name: str, print_it: object) -> None:
@@ -190,9 +215,7 @@ def _allocate(state: KernelState, buffer: Buffer, ranges: KnownRanges) -> None:
             f"kernel {state.program.name} allocates memory of the device", hint="Plan its parts apart."
         )
     elif buffer.offset is not None:
-        kind = storage_type(buffer.ttype)
-        at = state.text(buffer.offset, ranges)
-        state.lines.add(f"{kind}* const {state.names[buffer.name]} = ({kind}*)(smem + {at});")
+        state.lines.add(shared_pointer(state, buffer, state.copies.get(buffer.name, Const(0)), ranges))
 
 
 def _spread(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from tilec.codegen.gpu.c_text import Lines, Names, storage_type
 from tilec.codegen.gpu.index_text import index_text, unwrapped
 from tilec.codegen.gpu.lanes import LaneMap, LaneMaps, idle_lanes
 from tilec.errors import UnsupportedError
+from tilec.ir.address_spaces import address_spaces, place_bytes
 from tilec.ir.algebra import KnownRanges, bounds_of, simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value
 from tilec.ir.program import Buffer, Program
@@ -26,8 +27,8 @@ WIDE = 1 << 31
 @dataclass
 class KernelState:
     """`threads` of a block are units of `lanes`. `active` is the condition under which a unit has work while all
-    threads go on together; `spread` are the iterators that differ between units. Ranges of variables go with the
-    statements, since text below them knows more."""
+    threads go on together; `copies` says which copy of a buffer that has several is used; `spread` are the iterators
+    that differ between units. Ranges of variables go with the statements, since text below them knows more."""
 
     program: Program
     maps: LaneMaps
@@ -37,6 +38,7 @@ class KernelState:
     lines: Lines = field(default_factory=lambda: Lines(1))
     buffers: dict[str, Buffer] = field(default_factory=dict)
     shapes: dict[str, tuple[Expr, ...]] = field(default_factory=dict)
+    copies: dict[str, Expr] = field(default_factory=dict)
     active: str = ""
     spread: frozenset[str] = frozenset()
 
@@ -134,6 +136,17 @@ def with_ranges(ranges: KnownRanges, more: Mapping[str, Expr | int]) -> KnownRan
 
 def _expr(extent: Expr | int) -> Expr:
     return Const(extent) if isinstance(extent, int) else extent
+
+
+def shared_pointer(state: KernelState, buffer: Buffer, which: Expr, ranges: KnownRanges) -> str:
+    """The declaration of a pointer to one of the copies of a buffer in shared memory."""
+    assert buffer.offset is not None
+    level = next(level for level in state.program.levels if level.name == buffer.level)
+    space = address_spaces(state.program.levels)[buffer.level]
+    each = place_bytes(replace(buffer, copies=1), space, level, Const(1))
+    at = state.text(Binary("+", buffer.offset, Binary("*", which, each)), ranges)
+    kind = storage_type(buffer.ttype)
+    return f"{kind}* const {state.names[buffer.name]} = ({kind}*)(smem + {at});"
 
 
 def declaration(state: KernelState, buffer: Buffer) -> str:

@@ -15,6 +15,9 @@ from tilec.ir.expr import Binary, Const, Expr, Scalar, Var, constant_value
 from tilec.ir.program import Buffer
 from tilec.ir.types import TTYPES
 
+ASYNCHRONOUS = (4, 8, 16)
+"""Bytes that an asynchronous copy of a thread may have."""
+
 
 def move(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
     """A copy: of registers by each unit, of shared memory by all threads."""
@@ -58,6 +61,16 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
             continue
         with state.nested([head]):
             here, there = state.address(upper, index, inner), state.address(lower, index, inner)
+            if (
+                copy.asynchronous
+                and size * vector in ASYNCHRONOUS
+                and upper.ttype == lower.ttype
+                and _zero(copy, missing)
+            ):
+                present = state.condition(missing, inner) or "true"
+                with state.nested([f"if ({state.condition(own, inner)})"] if own else []):
+                    state.lines.add(f"t_copy({size * vector}, {here}, {there}, {present});")
+                return
             if vector > 1:
                 source, target = (there, here) if copy.up else (here, there)
                 load = state.memory("LD", lower if copy.up else upper, vector)
@@ -66,6 +79,11 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
                 return
             _element_move(state, copy, here, there, state.condition(own, inner), state.condition(missing, inner))
             return
+
+
+def _zero(copy: Copy, missing: Sequence[Expr]) -> bool:
+    """Whether elements that do not exist below, if there may be any, are zeros."""
+    return not missing or not copy.fill
 
 
 def _divides(copy: Copy, vector: int) -> bool:

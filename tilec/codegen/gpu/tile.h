@@ -1,6 +1,6 @@
 // Tile primitives: the same kernels for nvcc, NVRTC, hipcc and, with TILE_EMULATOR, a C++ compiler. Kernels use nothing
 // else. Halves are stored as f16 and bf16 and computed as float. An emulator defines what its part of this file leaves
-// out in "emu.h": T_DEV, T_KERNEL, SMEM, tid_ and bid_, t_barrier, t_shfl_xor, t_shfl, loads, stores, combining stores.
+// out in "emu.h": T_DEV, T_KERNEL, SMEM, tid_ and bid_, t_barrier, t_shfl_xor, t_shfl, t_copy, loads, stores, combining stores.
 #pragma once
 
 #ifdef TILE_EMULATOR
@@ -103,6 +103,31 @@ template <class T> T_DEV T t_shfl(T x, int lane) { return (T)__shfl_sync(0xfffff
 #endif
 #endif
 
+// -- asynchronous copies of 4, 8 or 16 bytes into shared memory, in groups; zeros where there is nothing to copy
+
+#ifndef TILE_EMULATOR
+#define t_copy(bytes, to, from, present) t_copy_bytes<bytes>(to, from, present)
+#if !defined(__HIP__) && __CUDA_ARCH__ >= 800
+T_DEV unsigned t_shared(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+template <int BYTES> T_DEV void t_copy_bytes(void* to, const void* from, bool present) {
+  if (BYTES == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(t_shared(to)), "l"(from), "r"(present ? 16 : 0) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" :: "r"(t_shared(to)), "l"(from), "n"(BYTES), "r"(present ? BYTES : 0) : "memory");
+}
+T_DEV void t_commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int LEFT> T_DEV void t_wait_copies() { asm volatile("cp.async.wait_group %0;" :: "n"(LEFT) : "memory"); }
+#else
+template <int BYTES> T_DEV void t_copy_bytes(void* to, const void* from, bool present) {
+  vec<unsigned, BYTES / 4> words = {};
+  if (present) words = *(const vec<unsigned, BYTES / 4>*)from;
+  *(vec<unsigned, BYTES / 4>*)to = words;
+}
+T_DEV void t_commit_copies() {}
+template <int LEFT> T_DEV void t_wait_copies() {}
+#endif
+#endif
+
 // -- matrices: words of fragments of a lane, and rows of 16 bytes of four matrices of eight rows
 
 T_BITS unsigned t_word(f16 a, f16 b) { return a.bits | (unsigned)b.bits << 16; }
@@ -114,7 +139,6 @@ template <class T> T_BITS unsigned t_word(T a, T b, T c, T d) {
          (unsigned)(unsigned char)d << 24;
 }
 #if !defined(TILE_EMULATOR) && !defined(__HIP__) && __CUDA_ARCH__ >= 800
-T_DEV unsigned t_shared(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 T_DEV void ldmatrix4(unsigned* r, const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(t_shared(row)) : "memory");

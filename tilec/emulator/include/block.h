@@ -94,17 +94,18 @@ const char (*exchange(const void* value, size_t bytes, int site))[64] {
 
 struct Copy {
   char* to;
-  char bytes[16];
-  int site;
+  char data[16];
+  int bytes, site;
 };
 inline std::vector<std::deque<std::vector<Copy>>> groups;  // by thread, the last one still open
 
-void start_copy(void* to, const void* from, int from_site, int to_site) {
-  if (!note(from_site, from, 16) || !note(to_site, to, 16)) return;
-  Copy copy{(char*)to, {0}, to_site};
-  memcpy(copy.bytes, from, 16);
+// A copy of zeros reads nothing, from nowhere.
+void start_copy(void* to, const void* from, int bytes, int from_site, int to_site) {
+  if ((from != nullptr && !note(from_site, from, bytes)) || !note(to_site, to, bytes)) return;
+  Copy copy{(char*)to, {0}, bytes, to_site};
+  if (from != nullptr) memcpy(copy.data, from, bytes);
   groups[current].back().push_back(copy);
-  shadows[0].each(to, 16, [&](Shadow& each) { each.flight = {(int16_t)current, (int16_t)to_site, 0}; });
+  shadows[0].each(to, bytes, [&](Shadow& each) { each.flight = {(int16_t)current, (int16_t)to_site, 0}; });
 }
 
 void close_group() { groups[current].push_back({}); }
@@ -113,8 +114,8 @@ void wait_groups(int left) {
   auto& mine = groups[current];
   for (; (int)mine.size() - 1 > left; mine.pop_front())
     for (const Copy& copy : mine.front()) {
-      memcpy(copy.to, copy.bytes, 16);
-      shadows[0].each(copy.to, 16, [&](Shadow& each) {
+      memcpy(copy.to, copy.data, copy.bytes);
+      shadows[0].each(copy.to, copy.bytes, [&](Shadow& each) {
         each.flight = Touch();
         touch(each, copy.site, true);
       });
@@ -127,7 +128,7 @@ inline void abandon_copies() {
     for (auto& group : mine)
       for (const Copy& copy : group) {
         report("copy never awaited", copy.site, copy.site, current, current);
-        shadows[0].each(copy.to, 16, [](Shadow& each) { each.flight = Touch(); });
+        shadows[0].each(copy.to, copy.bytes, [](Shadow& each) { each.flight = Touch(); });
       }
 }
 

@@ -51,9 +51,10 @@ template <class T> static T emu_shuffle(T value, int source, int site) {
 
 // -- asynchronous copies
 
-#define cp_async16(to, from) emu::start_copy(to, from, EMU_SITE(GLOBAL_READ, #from), EMU_SITE(SHARED_WRITE, #to))
-static inline void cp_async_commit() { emu::close_group(); }
-template <int LEFT> static inline void cp_async_wait() { emu::wait_groups(LEFT); }
+#define t_copy(bytes, to, from, present) \
+  emu::start_copy(to, (present) ? (const void*)(from) : nullptr, bytes, EMU_SITE(GLOBAL_READ, #from), EMU_SITE(SHARED_WRITE, #to))
+static inline void t_commit_copies() { emu::close_group(); }
+template <int LEFT> static inline void t_wait_copies() { emu::wait_groups(LEFT); }
 
 // -- matrices of halves: fragments of 16 x 16, 16 x 8 and 16 x 8 of a multiplication
 

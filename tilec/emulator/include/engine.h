@@ -38,7 +38,7 @@ void sync_warp(int site);
 const char (*exchange(const void* value, size_t bytes, int site))[64];
 
 // Asynchronous copies of 16 bytes land when their group is waited for, not before.
-void start_copy(void* to, const void* from, int from_site, int to_site);
+void start_copy(void* to, const void* from, int bytes, int from_site, int to_site);
 void close_group();
 void wait_groups(int left);
 

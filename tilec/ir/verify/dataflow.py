@@ -15,7 +15,7 @@ from tilec.ir.evaluate import Points, integer, neutral
 from tilec.ir.expr import NEUTRAL, Const, Expr, TensorExpr
 from tilec.ir.guarded_reads import GuardedReads
 from tilec.ir.intervals import Candidates
-from tilec.ir.lifetimes import carried, statements
+from tilec.ir.lifetimes import carried, is_asynchronous, statements
 from tilec.ir.program import (
     Allocate,
     Buffer,
@@ -26,6 +26,7 @@ from tilec.ir.program import (
     Program,
     Statement,
     StoreTiles,
+    Wait,
 )
 from tilec.ir.program_text import statement_text
 from tilec.ir.propagate import read_window
@@ -94,6 +95,7 @@ class Dataflow:
     ranks: dict[str, int] = field(default_factory=dict)
     scopes: dict[str, int] = field(default_factory=dict)
     carried: frozenset[str] = frozenset()
+    coming: dict[str, LoadTiles] = field(default_factory=dict)
 
     def check(self) -> list[str]:
         """All problems, in the order of the program."""
@@ -164,8 +166,15 @@ class Dataflow:
                     self.contents[name].fill(self._here(self.windows[name], loops), value)
                     if name in self.carried:
                         self.contents[name].write([self._here(self.windows[name], loops)])
-                case LoadTiles():
-                    self._load(statement, loops)
+                case LoadTiles(name):
+                    if is_asynchronous(statement):
+                        self.coming[name] = statement
+                        self.contents[name] = BufferState()
+                    else:
+                        self._load(statement, loops)
+                case Wait(names):
+                    for name in names:
+                        self._load(self.coming.pop(name), loops)
                 case ComputeTile():
                     self._compute(statement, loops)
                 case StoreTiles():

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilec.ir.expr import constant_value
-from tilec.ir.lifetimes import reads, writes
-from tilec.ir.program import Barrier, Loop, Program, Statement
+from tilec.ir.lifetimes import is_asynchronous, reads, writes
+from tilec.ir.program import Barrier, Loop, Program, Statement, Wait
 from tilec.ir.program_text import statement_text
 from tilec.ir.scopes import scope_of
 from tilec.ir.sharing import Sharing, sharing
@@ -45,10 +45,16 @@ class Races:
                         self.read.pop(inner, None)
                         self.written.pop(inner, None)
                 case Loop(_, extent, inner_body, kind):
+                    for load in filter(is_asynchronous, inner_body):
+                        self._write(load)
                     self._body(inner_body)
                     if kind == "serial" and constant_value(extent) != 1:
                         self._body(inner_body)
-                case _:
+                case Wait(names):
+                    for name in names:
+                        for scope in self.shared.scopes(name):
+                            self.written.setdefault(scope, set()).add((name, id(statement)))
+                case _ if not is_asynchronous(statement):
                     self._access(statement)
 
     def _access(self, statement: Statement) -> None:
@@ -58,15 +64,21 @@ class Races:
                 for other in sorted({other for other, _ in self.written.get(scope, ()) if other in partners}):
                     self._say(statement, scope, "write", name, other)
                 self.read.setdefault(scope, set()).add(name)
+        self._write(statement)
+        for name in writes(statement):
+            for scope in self.shared.scopes(name):
+                self.written.setdefault(scope, set()).add((name, id(statement)))
+
+    def _write(self, statement: Statement) -> None:
+        """Conflicts of what a statement writes, or begins to."""
         for name in writes(statement):
             for scope in self.shared.scopes(name):
                 partners = self.shared.partners[scope][name]
-                earlier = self.written.setdefault(scope, set())
+                earlier = self.written.get(scope, set())
                 for other in sorted((self.read.get(scope, set()) - set(reads(statement))) & partners):
                     self._say(statement, scope, "read", name, other)
                 for other in sorted({b for b, writer in earlier if b in partners and writer != id(statement)}):
                     self._say(statement, scope, "write", name, other)
-                earlier.add((name, id(statement)))
 
     def _say(self, statement: Statement, scope: str, use: str, name: str, other: str) -> None:
         where = other if other == name else f"{other}, where {name} lies"

@@ -18,7 +18,7 @@ from tilec.ir.expr import (
     variables,
     walk,
 )
-from tilec.ir.lifetimes import reads, statements, writes
+from tilec.ir.lifetimes import is_asynchronous, reads, statements, writes
 from tilec.ir.program import (
     Allocate,
     Barrier,
@@ -30,6 +30,7 @@ from tilec.ir.program import (
     Program,
     Statement,
     StoreTiles,
+    Wait,
 )
 from tilec.ir.program_text import statement_text
 from tilec.ir.scalars import fits, type_of
@@ -128,6 +129,7 @@ class Structure:
 
     def _body(self, body: tuple[Statement, ...], position: _Position) -> None:
         inner = _Position(position.loops, dict(position.buffers))
+        self._waits(body, position.loops)
         for statement in body:
             match statement:
                 case Loop():
@@ -141,6 +143,31 @@ class Structure:
                     inner.buffers[buffer.name] = (buffer, inner.loops)
                 case _ if self._visible(statement, inner):
                     self._statement(statement, inner)
+
+    def _waits(self, body: tuple[Statement, ...], loops: tuple[Loop, ...]) -> None:
+        """Asynchronous loads stand in a serial loop, read what nobody writes, have one number of stages, as many copies
+        as that, and are waited for once."""
+        coming: dict[str, LoadTiles] = {}
+        inputs = {p.name for p in self.program.parameters} - set(self.program.outputs)
+        copies = {s.buffer.name: s.buffer.copies for s in body if isinstance(s, Allocate)}
+        for statement in body:
+            match statement:
+                case LoadTiles(target, source, _, stages) if is_asynchronous(statement):
+                    if not loops or loops[-1].kind != "serial":
+                        self._say(statement, "is asynchronous, but stands in no serial loop")
+                    if source not in inputs:
+                        self._say(statement, f"is asynchronous, but {source} is no input")
+                    if copies.get(target) != stages:
+                        self._say(statement, f"{target} has {copies.get(target, 'no')} copies in this loop")
+                    if any(other.stages != stages for other in coming.values()):
+                        self._say(statement, "loads of one loop have several numbers of stages")
+                    coming[target] = statement
+                case Wait(names):
+                    for name in names:
+                        if coming.pop(name, None) is None:
+                            self._say(statement, f"no asynchronous load of {name} stands in front of it")
+        for statement in coming.values():
+            self._say(statement, "is asynchronous, and nothing waits for it")
 
     def _loop(self, loop: Loop, position: _Position) -> None:
         self._name(loop, loop.variable)

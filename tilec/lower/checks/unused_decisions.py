@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from tilec.ir.decision_forms import Effect
 from tilec.ir.decisions import Entry, entries
-from tilec.ir.lifetimes import statements
+from tilec.ir.lifetimes import is_asynchronous, statements
 from tilec.ir.plan import Group, Plan, Refusal, Variant
-from tilec.ir.program import Allocate, Loop, Program
+from tilec.ir.program import Allocate, LoadTiles, Loop, Program
 from tilec.lower.connected_parts import connected_parts
 from tilec.lower.lowering_context import LoweringContext, lowering_context
 
@@ -20,11 +20,12 @@ from tilec.lower.lowering_context import LoweringContext, lowering_context
 @dataclass(frozen=True, slots=True)
 class Effects:
     """What decisions can show in: the last node of the part of every node, by level; levels and tensors of buffers;
-    scopes and stripes of spread loops."""
+    those that are loaded asynchronously; scopes and stripes of spread loops."""
 
     s: LoweringContext
     final: Mapping[str, Mapping[str, str]]
     buffers: frozenset[tuple[str, str]]
+    ahead: frozenset[tuple[str, str]]
     striped: frozenset[tuple[str, int]]
 
 
@@ -35,9 +36,12 @@ def unused_decisions(group: Group, variant: Variant, plan: Plan, program: Progra
     for level, part in _parts(s, tuple(s.nodes), 1):
         final[level] |= dict.fromkeys(part, part[-1])
     buffers = {(b.level, b.tensor) for b in program.parameters}
-    buffers |= {(b.buffer.level, b.buffer.tensor) for b in statements(program.body) if isinstance(b, Allocate)}
+    inside = {s.buffer.name: s.buffer for s in statements(program.body) if isinstance(s, Allocate)}
+    buffers |= {(buffer.level, buffer.tensor) for buffer in inside.values()}
+    targets = (inside[s.target] for s in statements(program.body) if isinstance(s, LoadTiles) and is_asynchronous(s))
+    ahead = frozenset((buffer.level, buffer.tensor) for buffer in targets)
     striped = frozenset((loop.scope, loop.stripe) for loop in statements(program.body) if isinstance(loop, Loop))
-    effects, top = Effects(s, final, frozenset(buffers), striped), s.levels[-1].name
+    effects, top = Effects(s, final, frozenset(buffers), ahead, striped), s.levels[-1].name
     return tuple(
         Refusal(entry.subject, "unused", {"what": entry.decision.what, "level": entry.level or top, "why": why})
         for entry in entries(variant)
@@ -76,8 +80,13 @@ def _shared_loop(effects: Effects, entry: Entry) -> str:
 
 
 def _buffer(effects: Effects, entry: Entry) -> str:
-    """A layout and a number of copies belong to a buffer."""
+    """A layout, a padding and a type belong to a buffer."""
     return "it is not held there" if (entry.level, entry.subject) not in effects.buffers else ""
+
+
+def _asynchronous_load(effects: Effects, entry: Entry) -> str:
+    """Copies belong to a load of an input in a serial loop."""
+    return "" if (entry.level, entry.subject) in effects.ahead else "no serial loop there loads it from an input"
 
 
 def _unchecked(_effects: Effects, _entry: Entry) -> str:
@@ -90,6 +99,7 @@ RULES: Mapping[Effect, Callable[[Effects, Entry], str]] = {
     "reduce loop": _reduce_loop,
     "shared loop": _shared_loop,
     "buffer": _buffer,
+    "asynchronous load": _asynchronous_load,
     "unchecked": _unchecked,
 }
 """Why an entry shows nowhere, by where decisions of its kind show; "" for one that has an effect."""

@@ -25,7 +25,7 @@ from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.bank_padding import paddings
 from tilec.scheduler.tiling.cache_reuse import TaskWalk
 from tilec.scheduler.tiling.common_iterators import common_iterators
-from tilec.scheduler.tiling.cost_model import direct, task_walk
+from tilec.scheduler.tiling.cost_model import direct, pipelined, task_walk
 from tilec.scheduler.tiling.loop_order import kept_order, task_order
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
 from tilec.scheduler.tiling.task_tiles import TaskTile
@@ -62,6 +62,7 @@ class GroupBuilder:
     packs      packed tensor -> the node that makes it
     layouts    last node of a core's block -> orders of dimensions of tensors in a core's level
     pads       last node of a core's block -> elements behind the rows of tensors in a core's level
+    copies     last node of a core's block -> copies of what its reduce loops load
     direct     last node of a core's block -> operands that are read where they lie, below the core's level
     converted  last node of a core's block -> operands that the core's level holds in the type that is computed in
     orders     orders of register tiles by content
@@ -72,6 +73,7 @@ class GroupBuilder:
     packs: dict[str, Node] = field(default_factory=dict)
     layouts: dict[str, Orders] = field(default_factory=dict)
     pads: dict[str, dict[str, int]] = field(default_factory=dict)
+    copies: dict[str, dict[str, int]] = field(default_factory=dict)
     direct: dict[str, frozenset[str]] = field(default_factory=dict)
     converted: dict[str, frozenset[str]] = field(default_factory=dict)
     orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
@@ -84,6 +86,7 @@ class GroupBuilder:
             packs=dict(self.packs),
             layouts=dict(self.layouts),
             pads=dict(self.pads),
+            copies=dict(self.copies),
             direct=dict(self.direct),
             converted=dict(self.converted),
         )
@@ -104,7 +107,9 @@ class GroupBuilder:
         inner = tuple(self._register_block(*piece, tiling, problem) for piece in pieces)
         nodes = tuple(node for block in inner for node in block.nodes)
         self.layouts[nodes[-1].name] = _layouts(pieces)
-        self.pads[nodes[-1].name] = _pads(tiling, pieces, inner, tile)
+        packed = _packed(pieces, inner)
+        self.pads[nodes[-1].name] = _pads(tiling, packed, tile)
+        self.copies[nodes[-1].name] = _copies(tiling, packed, tile)
         self.direct[nodes[-1].name] = direct(tiling, *_arrays(tile))
         self.converted[nodes[-1].name] = tiling.converted
         inner = inner if target.top != target.core_level else ()
@@ -143,6 +148,7 @@ class GroupBuilder:
         tails: dict[str, dict[str, Tail]] = {}
         layouts: Orders = {}
         pads: dict[str, int] = {}
+        copies: dict[str, int] = {}
         read_in_place: set[str] = set()
         converted: set[str] = set()
         for part in block.walk():
@@ -158,6 +164,7 @@ class GroupBuilder:
             if part.level == target.core:
                 layouts |= self.layouts[part.final.name]
                 pads |= self.pads[part.final.name]
+                copies |= self.copies[part.final.name]
                 read_in_place |= self.direct[part.final.name]
                 converted |= self.converted[part.final.name]
         exprs, words = [node.expr for node in block.nodes], dict(target.units)
@@ -178,6 +185,7 @@ class GroupBuilder:
             loads=_loads(block, target, read_in_place),
             layouts={target.core_level: layouts} if layouts else {},
             pads={target.core_level: pads} if pads else {},
+            copies={target.core_level: copies} if copies else {},
             units=units,
             shared={name: entry for part in block.walk() for name, entry in part.shared.items()},
             held=_held(block, wide, converted, sums, target),
@@ -250,20 +258,31 @@ def _held(
     return held
 
 
-def _pads(
-    tiling: TilingProblem, pieces: Sequence[tuple[object, Part, RegisterTile]], inner: Sequence[Block], tile: TaskTile
-) -> dict[str, int]:
-    """Tensor -> elements behind its rows in a core's level, by the names of packed constants."""
+def _packed(pieces: Sequence[tuple[object, Part, RegisterTile]], inner: Sequence[Block]) -> dict[str, str]:
+    """Constants of parts -> how they are called packed."""
+    found: dict[str, str] = {}
+    for (_, part, _), block in zip(pieces, inner, strict=True):
+        for old, new in zip(accesses(part[0].expr), accesses(block.nodes[0].expr), strict=True):
+            if old.tensor != new.tensor:
+                found[old.tensor] = new.tensor
+    return found
+
+
+def _pads(tiling: TilingProblem, packed: Mapping[str, str], tile: TaskTile) -> dict[str, int]:
+    """Tensor -> elements behind its rows in a core's level."""
     if not tiling.padded:
         return {}
     sizes, steps = _arrays(tile)
     seen = tile_footprints(tiling.nodes, sizes, tiling.spread(steps), tiling.shapes, tiling.numbers)
-    found = {tensor: int(np.max(pad)) for tensor, pad in paddings(tiling, seen).items()}
-    for (_, part, _), block in zip(pieces, inner, strict=True):
-        for old, new in zip(accesses(part[0].expr), accesses(block.nodes[0].expr), strict=True):
-            if old.tensor != new.tensor and old.tensor in found:
-                found[new.tensor] = found.pop(old.tensor)
+    found = {packed.get(tensor, tensor): int(np.max(pad)) for tensor, pad in paddings(tiling, seen).items()}
     return {tensor: pad for tensor, pad in found.items() if pad}
+
+
+def _copies(tiling: TilingProblem, packed: Mapping[str, str], tile: TaskTile) -> dict[str, int]:
+    """Tensor -> copies of its windows in a core's level, where reduce loops begin to load them ahead."""
+    if tile.stages == 1:
+        return {}
+    return {packed.get(tensor, tensor): tile.stages for tensor in pipelined(tiling, *_arrays(tile))}
 
 
 def _layouts(pieces: Sequence[tuple[object, Part, RegisterTile]]) -> Orders:

@@ -238,7 +238,8 @@ def _seconds(served: SizeClass, sizes: Mapping[str, int], members: Sequence[int]
     there = made.at(Candidates(dict(sizes)))
     tiles = {i: np.asarray(n, np.int64) for i, n in served.tile.sizes.items()}
     steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in served.tile.steps.items()}
-    return float(at_sizes(made, there, tiles, steps).seconds[0])
+    stages = np.asarray(served.tile.stages, np.int64)
+    return float(at_sizes(made, there, tiles, steps, stages).seconds[0])
 
 
 def _name(group: TiledGroup, variant: Variant, builder: GroupBuilder, problem: FusionProblem) -> str:

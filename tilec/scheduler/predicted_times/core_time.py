@@ -59,7 +59,8 @@ def core_terms(planned: PlannedGroup, block: Block, target: TargetModel, around:
     sizes = {i: np.asarray(n, np.int64) for i, n in {**whole, **block.sizes}.items()}
     steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in block.steps.items()}
     walk = TaskWalk(block.order, block.stripe)
-    return cost_terms(replace(problem, tiles=registers), sizes, steps, walk=walk)
+    stages = max(planned.variant.copies.get(target.core_level, {}).values(), default=1)
+    return cost_terms(replace(problem, tiles=registers), sizes, steps, walk=walk, stages=stages)
 
 
 def planned_parts(planned: PlannedGroup, block: Block, target: TargetModel) -> list[PlannedPart]:

@@ -10,13 +10,14 @@ Bytes of all tasks, and how often loops go round, are floats: poor candidates of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import prod
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilec.ir.expr import TensorExpr
 from tilec.scheduler.analysis.window_propagation import Box, extent_of, extents_of
 from tilec.scheduler.tiling.bank_padding import paddings, row_of
 from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
@@ -33,16 +34,23 @@ Steps = Mapping[str, Mapping[str, Ints]]
 FEWEST_ROUNDS = 2
 """Rounds of a reduce loop that takes more than one step."""
 
+STAGES = (2, 3, 4)
+"""Copies of what a reduce loop loads that are tried where loads may be asynchronous."""
+
+WORD = 4
+"""Bytes of the smallest asynchronous copy (PTX ISA, cp.async)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """For every candidate: what the objective minimises, seconds, bytes held at a core's level, bytes that all tasks
-    move to and from it."""
+    move to and from it, and the copies of what its reduce loops load."""
 
     objective: Floats
     seconds: Floats
     held: Ints
     moved: Floats
+    stages: Ints
 
     def flat(self, shape: tuple[int, ...]) -> Estimate:
         """The same for candidates of a shape, one after the other."""
@@ -50,7 +58,9 @@ class Estimate:
         def every(values: NDArray[S]) -> NDArray[S]:
             return np.broadcast_to(values, shape).ravel()
 
-        return Estimate(every(self.objective), every(self.seconds), every(self.held), every(self.moved))
+        return Estimate(
+            every(self.objective), every(self.seconds), every(self.held), every(self.moved), every(self.stages)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +85,32 @@ class CostTerms:
 
 
 def estimate(
-    problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, wide: TileFootprints | None = None
+    problem: TilingProblem,
+    sizes: Mapping[str, Ints],
+    steps: Steps,
+    wide: TileFootprints | None = None,
+    stages: Ints | None = None,
 ) -> Estimate:
     """Predict the group for tiles of its final node and reduce steps of its nodes, arrays that broadcast; `wide` is
-    what the tiles need without steps, if that is known."""
-    of = cost_terms(problem, sizes, steps, wide)
-    found = np.broadcast_arrays(_objective(problem, of.seconds, of.moved, of.held), of.seconds, of.held, of.moved)
+    what the tiles need without steps, if that is known, `stages` the number of copies of what reduce loops load: the
+    best, if it is not known."""
+    needs = _held(problem, sizes, steps, wide)
+    if stages is not None:
+        return _estimate(problem, sizes, needs, stages)
+    best = _estimate(problem, sizes, needs, np.asarray(1, np.int64))
+    for count in STAGES if problem.target.asynchronous and steps else ():
+        other = _estimate(problem, sizes, needs, np.asarray(count, np.int64))
+        better = (other.held <= problem.target.capacity) & (other.objective < best.objective)
+        best = Estimate(
+            *(np.where(better, theirs, ours) for theirs, ours in zip(astuple(other), astuple(best), strict=True))
+        )
+    return best
+
+
+def _estimate(problem: TilingProblem, sizes: Mapping[str, Ints], needs: _Needs, stages: Ints) -> Estimate:
+    of = _terms(problem, sizes, needs, stages=stages)
+    objective = _objective(problem, of.seconds, of.moved, of.held)
+    found = np.broadcast_arrays(objective, of.seconds, of.held, of.moved, stages)
     return Estimate(*(np.atleast_1d(values) for values in found))
 
 
@@ -108,11 +138,25 @@ def cost_terms(
     walk: TaskWalk | None = None,
     *,
     least: bool = False,
+    stages: Ints | int = 1,
 ) -> CostTerms:
     """What the prediction is made of, for tasks in the order of a walk, or in the best one; the `least` of it that any
     more steps come to (`lower_bounds`)."""
+    return _terms(problem, sizes, _held(problem, sizes, steps, wide), walk, least=least, stages=np.asarray(stages))
+
+
+def _terms(
+    problem: TilingProblem,
+    sizes: Mapping[str, Ints],
+    needs: _Needs,
+    walk: TaskWalk | None = None,
+    *,
+    least: bool = False,
+    stages: Ints,
+) -> CostTerms:
     target, costs = problem.target, problem.target.costs
-    tasks, loops, seen, held = _held(problem, sizes, steps, wide)
+    tasks, loops, seen, held = needs
+    held = held + (stages - 1) * sum(_pipelined(problem, loops, seen).values()) if np.any(stages > 1) else held
     implicit = target.is_cached
     loaded = _loaded(problem, seen, loops)
     read: Floats = np.asarray(sum(loaded.values()), np.float64)
@@ -127,18 +171,26 @@ def cost_terms(
         copied = copied + seen.elements[tensor] * problem.held_bytes(tensor)
     for tensor, whole in _direct(problem, seen).items():
         copied = copied - np.where(whole, loaded[tensor], 0)
-    for name, rounds in loops.sums.items():
+    for name, times in loops.sums.items():
         if target.spills_sums or problem.chain is not None:
-            copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * rounds * (rounds > 1)
+            copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * times * (times > 1)
     resident = _resident(problem, np.zeros_like(held) if least else held, tasks)
     work = _cycles(problem, seen, loops, resident) / target.clock
     copy = copied / target.copy
-    waits = 1 + sum(loops.rounds.values()) + (FEWEST_ROUNDS if least else 0)
-    wait: Floats = np.asarray(costs.task + costs.round * waits / resident)
+    rounds: Floats = np.asarray(sum(loops.rounds.values()) + (FEWEST_ROUNDS if least else 0), np.float64)
     drawn = _drawn(problem, drawn_bytes(problem, requested, seen, tasks, sizes, walk), tasks)
     if not implicit:  # a copy takes as long as the narrowest link that it passes
         stream = np.maximum(stream, drawn * np.minimum(tasks, target.cores) / np.maximum(tasks, 1))
-    task = np.maximum(work, stream) + costs.exposed * np.minimum(work, stream) + copy + wait
+    longer, shorter = np.maximum(work, stream), np.minimum(work, stream)
+    hidden = np.asarray(costs.exposed * shorter)
+    wait: Floats = np.asarray(costs.round * (1 + rounds))
+    if target.asynchronous and (least or np.any(stages > 1)):
+        turns = np.maximum(rounds, 1)
+        late = np.zeros(1) if least else np.maximum(costs.round - (stages - 1) * longer / turns, costs.arrival)
+        hidden = np.where(least | (stages > 1), 0 if least else shorter / turns, hidden)
+        wait = np.where(least | (stages > 1), costs.round + rounds * late, wait)
+    wait = costs.task + wait / resident
+    task = longer + hidden + copy + wait
     span = np.where(
         tasks == 1,
         task,
@@ -240,6 +292,7 @@ class _Loops:
 
     def __init__(self, problem: TilingProblem, steps: Steps) -> None:
         self.problem = problem
+        self.steps = problem.spread(steps)
         self.rounds: dict[str, Floats] = {}
         self.inside: dict[str, dict[str, frozenset[str]]] = {}
         self.sums: dict[str, Floats] = {}
@@ -294,9 +347,31 @@ class _Loops:
         return first, last
 
 
+_Needs = tuple[Ints, _Loops, TileFootprints, Ints]
+"""Tasks, their loops, what they need, and the bytes that a core's level holds of it."""
+
+
+def _pipelined(problem: TilingProblem, loops: _Loops, seen: TileFootprints) -> dict[str, Ints]:
+    """Operands that a reduce loop loads anew in every round -> bytes of one more copy: from the lowest level, as they
+    are, in whole words."""
+    found: dict[str, Ints] = {}
+    for tensor in problem.operands if problem.target.asynchronous and loops.rounds else ():
+        words = problem.bytes_of(tensor) >= WORD or tensor not in problem.halos
+        if tensor in problem.held and tensor in seen.elements and words and tensor not in problem.converted:
+            size = seen.elements[tensor] * problem.held_bytes(tensor)
+            found[tensor] = np.where(loops.times(tensor) > 1, size, 0)
+    return found
+
+
+def pipelined(problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps) -> tuple[str, ...]:
+    """The operands whose copies the reduce loops of a tile may begin to load ahead."""
+    _, loops, seen, _ = _held(problem, sizes, steps)
+    return tuple(tensor for tensor, size in _pipelined(problem, loops, seen).items() if np.any(size > 0))
+
+
 def _held(
     problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, wide: TileFootprints | None = None
-) -> tuple[Ints, _Loops, TileFootprints, Ints]:
+) -> _Needs:
     """The number of tasks, their loops, what they need, and the most bytes that a core's level holds at a time (W08):
     windows count from first to last use."""
     tasks: Ints = np.asarray(prod(-(-problem.extent(i) // np.maximum(n, 1)) for i, n in sizes.items()), np.int64)
@@ -375,6 +450,7 @@ def _part_cycles(
         widths.insert(0, np.asarray(size, np.int64))
     count: Floats = np.asarray(prod(tiles.values()) * _crossing(problem, tile, box), np.float64)
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
+    cycles = cycles * _ragged_depth(problem, problem.parts[number][0].expr, tile, loops)
     if expr.tensor in loops.sums:
         for moved, rescaled in problem.rescaling.get(expr.tensor, {}).items():
             times = prod((hi - lo if i in moved else tiles[i] for i, (lo, hi) in box.items() if i in tiles), start=1)
@@ -387,6 +463,17 @@ def _part_cycles(
         chains = min(vectors, most)
         cycles = cycles / np.clip(resident * count * chains / target.threads, 1e-9, 1)
     return cycles
+
+
+def _ragged_depth(problem: TilingProblem, anchor: TensorExpr, tile: RegisterTile, loops: _Loops) -> Floats:
+    """Relative time of reduce steps that the depth of a unit of matrices does not divide: zeros fill the rest."""
+    step = loops.steps.get(anchor.tensor, {}).get(tile.vector.iterator)
+    unit = next((unit for unit, _ in problem.target.matrices if unit.name == tile.unit), None)
+    if step is None or unit is None:
+        return np.ones(1)
+    whole = extent_of(anchor.domain[tile.vector.iterator], problem.numbers)
+    rounds = -(-whole // np.maximum(step, 1))
+    return np.asarray(rounds * -(-step // unit.depth) / max(1, -(-whole // unit.depth)), np.float64)
 
 
 def _crossing(problem: TilingProblem, tile: RegisterTile, box: Box) -> Floats:

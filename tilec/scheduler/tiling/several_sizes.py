@@ -33,25 +33,29 @@ def at_all_sizes(
     here = {i: _at(n, shape, places) for i, n in sizes.items()}
     steps_here = {node: {i: _at(n, shape, places) for i, n in of.items()} for node, of in steps.items()}
     objective, seconds, held = found.objective[places], found.seconds[places], found.held[places]
+    stages = found.stages[places]
     for numbers in problem.further:
         other = problem.at(numbers)
-        there = at_sizes(problem, other, here, steps_here).flat(places.shape)
+        there = at_sizes(problem, other, here, steps_here, stages).flat(places.shape)
         scale = _scale(problem, other)
         objective, seconds = objective + scale * there.objective, seconds + scale * there.seconds
         held = np.maximum(held, there.held)
     count = 1 + len(problem.further)
     mean, longest, most = UNSEEN * found.objective, found.seconds.copy(), found.held.copy()
     mean[places], longest[places], most[places] = objective / count, seconds / count, held
-    return Estimate(mean, longest, most, found.moved)
+    return Estimate(mean, longest, most, found.moved, found.stages)
 
 
-def at_sizes(problem: TilingProblem, other: TilingProblem, sizes: Mapping[str, Ints], steps: Steps) -> Estimate:
+def at_sizes(
+    problem: TilingProblem, other: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, stages: Ints
+) -> Estimate:
     """The estimate of tiles that were made for the sizes of `problem` at those of `other`."""
     final, domains = problem.final, {node.name: node.expr.domain for node in problem.nodes}
     return estimate(
         other,
         {i: _moved(n, final.domain[i], problem, other) for i, n in sizes.items()},
         {node: {i: _moved(n, domains[node][i], problem, other) for i, n in of.items()} for node, of in steps.items()},
+        stages=stages,
     )
 
 

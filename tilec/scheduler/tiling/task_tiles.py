@@ -50,7 +50,7 @@ class TaskTile:
     """Tile sizes of the group's final node at a core's level, and reduce steps of its nodes.
 
     `registers` are the register tiles of its parts.  `objective` and `seconds` are predicted, `held` bytes of a core's
-    level; `fits` says whether that is no more than it has.
+    level; `fits` says whether that is no more than it has.  Reduce loops keep `stages` copies of what they load.
     """
 
     sizes: Sizes
@@ -60,6 +60,7 @@ class TaskTile:
     seconds: float
     held: int
     fits: bool
+    stages: int = 1
 
 
 def task_tile(problem: TilingProblem) -> TaskTile:
@@ -338,6 +339,7 @@ def _tile(problem: TilingProblem, trial: _Trial, place: int) -> TaskTile:
         seconds=float(trial.score.seconds[place]),
         held=int(trial.score.held[place]),
         fits=bool(trial.fits[place]),
+        stages=int(trial.score.stages[place]),
     )
 
 

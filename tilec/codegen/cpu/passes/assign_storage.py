@@ -38,6 +38,7 @@ from tilec.ir.program import (
     Program,
     Statement,
     StoreTiles,
+    Wait,
 )
 from tilec.ir.sizes import upper_bound
 from tilec.ir.text import text_of
@@ -116,8 +117,9 @@ class _Resolver:
                     scope = replace(scope, live={**scope.live, buffer.name: window})
                 case Loop():
                     steps += self.loop(statement, scope)
-                case Barrier():
-                    # Units of a loop inside a task run one after another: each finds what the ones before left.
+                case Barrier() | Wait():
+                    # Units of a loop inside a task run one after another: each finds what the ones before left, and
+                    # what was loaded where the load stands.
                     pass
                 case _:
                     steps += self.tiles(statement, scope)
