@@ -79,6 +79,8 @@ def test_bounds_with_symbols_are_upper_bounds(a: Expr, n: int) -> None:
         ("minimum(i*8 + 10, N) - maximum(i*8 - 1, 0)", "11"),
         ("(i*6 + 5)//N - (i*6)//N + 1", "4 // N + 2"),
         ("(minimum(i*25 + 25, N) - i*25 + 13)//14", "2"),
+        ("minimum(minimum(i*6, N - 6) + 5, 9999) - minimum(minimum(i*6, N - 6), 9999) + 1", "6"),
+        ("maximum(i*6 + 5, N) - maximum(i*6 - 1, N)", "6"),
         ("i*N + 3", "N * 3 + 3"),
     ],
 )

@@ -18,25 +18,21 @@ from tilec.ir.expr import Binary, Const, Expr, variables
 from tilec.ir.graph import Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Tail, Variant
-from tilec.ir.sizes import ANY_SIZE, SymbolRange, algebra_ranges, class_sizes, likely_sizes
-from tilec.lower.checks.check_plan import overflows
+from tilec.ir.sizes import SymbolRange, algebra_ranges, class_sizes, likely_sizes
 from tilec.lower.checks.plan_errors import PlanError
-from tilec.lower.lowering import lower
 from tilec.scheduler.analysis.contraction import operands_of
 from tilec.scheduler.analysis.vector_iterator import is_panelled
 from tilec.scheduler.analysis.window_propagation import extent_of
 from tilec.scheduler.building.choose_classes import Choice, TimedClass, choose_classes
 from tilec.scheduler.building.group_builder import GroupBuilder, TiledGroup, levels_of, plan_group
 from tilec.scheduler.building.kernel_names import kernel_name
+from tilec.scheduler.building.largest_sizes import overflows_at_largest
 from tilec.scheduler.building.subplan import subplan
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.search_cache import Part
 from tilec.scheduler.tiling.register_tiles import RegisterTile, matrix_choice, register_tile
 from tilec.scheduler.tiling.several_sizes import at_sizes
 from tilec.scheduler.tiling.task_tiles import TaskTile, task_tile
-
-ENDLESS = 1 << 32
-"""Stands for the upper end of a size that has none."""
 
 
 @dataclass(frozen=True)
@@ -120,17 +116,12 @@ def _fits(variant: Variant, group: TiledGroup, problem: FusionProblem, builder: 
         return True
     alone = plan_group(replace(group, variant=variant, others=()))
     plan = subplan([alone], group.outputs, builder.graph.tensors, levels_of(target), target.name)
-    ranges = {s: _ended(graph.symbol_ranges.get(s, ANY_SIZE)) for s in graph.symbols}
+    ranges = graph.symbol_ranges
     plan = replace(plan, symbols=graph.symbols, symbol_ranges=ranges, constraints=graph.constraints)
     try:
-        return not overflows(lower(plan.groups[0], variant, plan))
+        return not overflows_at_largest(plan, variant)
     except PlanError:
         return False
-
-
-def _ended(sizes: SymbolRange) -> SymbolRange:
-    """A range with an upper end: what grows with a symbol that has none fits nowhere."""
-    return sizes if sizes.high is not None else replace(sizes, high=max(ENDLESS, sizes.least))
 
 
 def guarded(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, SymbolRange]) -> Variant:
