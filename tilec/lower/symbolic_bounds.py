@@ -205,14 +205,19 @@ class SymbolicBounds(Symbolic):
         """An upper limit over the loops around it: an integer, or an expression in symbols.
 
         Sharp for affine expressions, for ends cut by `minimum` and `maximum`, for differences of two that are cut at
-        one end, and for differences of two quotients by the same divisor.
+        one end, and for differences of two quotients by the same divisor. What depends on a position more than once is
+        also bounded by its name: its definition may hide that.
         """
         expr = self.size(expr)
         if isinstance(expr, Const):
             return expr
         known = self._largest.get(expr)
         if known is None:
-            known = self._largest[expr] = self._bound(self.size(self.resolve(expr)))
+            resolved = self.size(self.resolve(expr))
+            known = self._bound(resolved)
+            if resolved != expr and any(isinstance(e, Call) for e in walk(expr)):
+                known = _simpler(known, self._bound(expr))
+            self._largest[expr] = known
         return known
 
     def uniform(self, expr: Expr) -> Expr:
