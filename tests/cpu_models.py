@@ -121,6 +121,7 @@ def sized_chain(
     repeat: int = 1,
     grain: int = 1,
     batch: tuple[int, int | None] = (0, None),
+    seq: tuple[int, int | None] = (0, None),
     constraints: tuple[tuple[str, str], ...] = (),
 ) -> Model:
     """`chain` of any number of rows, `batch`, of any width, `seq`: even lengths of up to 8 rows have kernels of their
@@ -150,7 +151,7 @@ def sized_chain(
     extents = {text: numbers.position(parse_expr(text)) for text in ("batch", "seq", "seq + 1")}
     done = numbers.numbers
     program = ShapeProgram(
-        (SymbolSpec("batch", "input", 0, 0, *batch, origin="recipe"), SymbolSpec("seq", "input", 0, 1)),
+        (SymbolSpec("batch", "input", 0, 0, *batch, origin="recipe"), SymbolSpec("seq", "input", 0, 1, *seq)),
         tuple(text_of(expr) for expr in done.exprs),
         extents,
         conditions,

@@ -79,6 +79,8 @@ def test_bounds_with_symbols_are_upper_bounds(a: Expr, n: int) -> None:
         ("minimum(i*8 + 10, N) - maximum(i*8 - 1, 0)", "11"),
         ("(i*6 + 5)//N - (i*6)//N + 1", "4 // N + 2"),
         ("(minimum(i*25 + 25, N) - i*25 + 13)//14", "2"),
+        ("minimum(minimum(i*6, N - 6) + 5, 9999) - minimum(minimum(i*6, N - 6), 9999) + 1", "6"),
+        ("maximum(i*6 + 5, N) - maximum(i*6 - 1, N)", "6"),
         ("i*N + 3", "N * 3 + 3"),
     ],
 )
@@ -100,3 +102,11 @@ def test_what_is_certain_with_symbols() -> None:
     assert not s.at_most(parse_expr("i*8 + 9"), Var("N"))
     assert s.at_most(parse_expr("minimum(i*99, N - 8) + 8"), Var("N"))
     assert s.maximum(parse_expr("i*8"), Var("N")) == Var("N")
+
+
+def test_windows_between_guards_are_as_wide_as_their_tile() -> None:
+    """The start of the last tile is moved back to fit the tensor: what follows from it is seen by its name."""
+    s = SymbolicBounds(KnownRanges({"N": (Const(7), Var("N")), "i": (Const(0), parse_expr("(N + 6)//7 - 1"))}))
+    start = s.position(parse_expr("minimum(i*7, N - 7)"))
+    lo, hi = s.maximum(s.subtract(start, Const(1)), Const(0)), s.minimum(s.add(start, Const(8)), Var("N"))
+    assert s.largest(s.subtract(hi, lo)) == Const(9)

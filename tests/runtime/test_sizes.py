@@ -95,6 +95,16 @@ def test_memory_of_a_run_only_grows_and_by_half_at_most(folder):
     assert run._memory.arenas[0].size == sizes[-1]
 
 
+def test_memory_for_the_largest_sizes_is_reserved_at_once(tmp_path):
+    """What earlier sizes have written to stays where it is."""
+    write_model(tmp_path, sized_chain(7, repeat=3, batch=(0, 500), seq=(0, 200)))
+    session = load(tmp_path, threads=1)
+    for batch, seq in SIZES:
+        session.run(feeds(batch, seq))
+        (run,) = session._executor._process()[1]
+        assert run._memory.arenas[0].size == 4 * 500 * 200 * 2
+
+
 def test_working_memory_grows_with_the_sizes(folder):
     session = load(folder, threads=1)
     strides = []

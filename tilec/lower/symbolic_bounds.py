@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -202,15 +204,20 @@ class SymbolicBounds(Symbolic):
     def largest(self, expr: Expr) -> Expr:
         """An upper limit over the loops around it: an integer, or an expression in symbols.
 
-        Sharp for affine expressions, for ends cut by `minimum` and `maximum`, and for differences of two quotients by
-        the same divisor.
+        Sharp for affine expressions, for ends cut by `minimum` and `maximum`, for differences of two that are cut at
+        one end, and for differences of two quotients by the same divisor. What depends on a position more than once is
+        also bounded by its name: its definition may hide that.
         """
         expr = self.size(expr)
         if isinstance(expr, Const):
             return expr
         known = self._largest.get(expr)
         if known is None:
-            known = self._largest[expr] = self._bound(self.size(self.resolve(expr)))
+            resolved = self.size(self.resolve(expr))
+            known = self._bound(resolved)
+            if resolved != expr and any(isinstance(e, Call) for e in walk(expr)):
+                known = _simpler(known, self._bound(expr))
+            self._largest[expr] = known
         return known
 
     def uniform(self, expr: Expr) -> Expr:
@@ -244,6 +251,14 @@ class SymbolicBounds(Symbolic):
         if values is not None:
             return Const(int(values.max()) if values.size else 0)
         terms, _ = linear_form(expr)
+        for atom, scale in terms.items():
+            for other, (left, right) in _cut_alike(atom, scale, terms):
+                # minimum(left, end) - minimum(right, end) <= maximum(left - right, 0)
+                rest = self._exchange(self._exchange(expr, other, -scale, Const(0)), atom, scale, Const(0))
+                most = self.scale(self.maximum(self.subtract(left, right), Const(0)), scale)
+                limit = self.largest(self.add(rest, most))
+                if isinstance(limit, Const):
+                    return limit
         for atom, scale in terms.items():
             match atom:
                 case Call("minimum" | "maximum" as fn, ends):
@@ -285,6 +300,18 @@ def _simpler(a: Expr, b: Expr) -> Expr:
         if isinstance(number, Const):
             return number if number.value <= _WIDE else Call("minimum", (number, other))
     return min(a, b, key=lambda e: (max(map(len, polynomial(e))), sum(1 for _ in walk(e))))
+
+
+def _cut_alike(atom: Expr, scale: int, terms: dict[Expr, int]) -> Iterator[tuple[Expr, tuple[Expr, Expr]]]:
+    """Terms that a term which is cut by `minimum` or `maximum` is lessened by and that are cut at an end of its, each
+    with the other ends of the two."""
+    if not isinstance(atom, Call) or atom.fn not in ("minimum", "maximum") or scale < 0:
+        return
+    for other, factor in terms.items():
+        if isinstance(other, Call) and other.fn == atom.fn and factor == -scale:
+            for ours, theirs in product((0, 1), (0, 1)):
+                if atom.args[ours] == other.args[theirs]:
+                    yield other, (atom.args[1 - ours], other.args[1 - theirs])
 
 
 def _partner(atom: Expr, scale: int, terms: dict[Expr, int]) -> Binary | None:

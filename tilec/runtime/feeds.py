@@ -1,6 +1,6 @@
 """Checks what the caller passes: names, types and shapes; any NumPy layout becomes a C-contiguous array."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,9 @@ from tilec.runtime.memory import aligned_array
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
+MakeArray = Callable[[tuple[int, ...], "np.dtype[Any]"], "NDArray[Any]"]
+"""Makes an uninitialised array of a shape and a type."""
 
 _COPY = "Copy it to host memory first."
 
@@ -74,8 +77,10 @@ def gather_outputs(
     inputs: list[Any],
     taken: Collection[int] = (),
     on_device: bool = False,
+    make: MakeArray = aligned_array,
 ) -> "list[NDArray[Any] | DeviceArray | None]":
-    """Arrays to compute into, in the order of `specs`: the caller's where they can be used directly.
+    """Arrays to compute into, in the order of `specs`: the caller's where they can be used directly, else those that
+    `make` makes.
 
     Outputs of the numbers in `taken` are computed by calls and have none. Code that runs `on_device` writes to arrays
     of its GPU, too.
@@ -97,14 +102,16 @@ def gather_outputs(
         if number in taken or isinstance(spec, OpaqueSpec):
             arrays.append(None)
             continue
-        arrays.append(output_array(spec, array, (*inputs, *arrays)))
+        arrays.append(output_array(spec, array, (*inputs, *arrays), make))
     if used != len(out):
         _refuse_unknown("output", out, specs)
     return arrays
 
 
-def output_array(spec: TensorSpec, array: "NDArray[Any] | None", others: Iterable[Any]) -> "NDArray[Any]":
-    """The array to compute an output into: the caller's where it can be used directly, else a fresh one. `others` are
+def output_array(
+    spec: TensorSpec, array: "NDArray[Any] | None", others: Iterable[Any], make: MakeArray = aligned_array
+) -> "NDArray[Any]":
+    """The array to compute an output into: the caller's where it can be used directly, else one of `make`. `others` are
     in use. Raises UsageError for another element type or shape, or an array that cannot be written."""
     if array is not None:
         if not isinstance(array, np.ndarray):
@@ -116,7 +123,7 @@ def output_array(spec: TensorSpec, array: "NDArray[Any] | None", others: Iterabl
         blocks = [other for other in others if isinstance(other, np.ndarray)]
         if not usable or any(np.may_share_memory(array, other) for other in blocks):
             array = None
-    return aligned_array(spec.bound_shape, numpy_dtype(spec.ttype)) if array is None else array
+    return make(spec.bound_shape, numpy_dtype(spec.ttype)) if array is None else array
 
 
 def copy_result(spec: PortSpec, result: Any, target: "NDArray[Any]") -> None:

@@ -13,17 +13,23 @@ from tilec.runtime.sizes import bound_shape
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+RESERVED = 1 << 30
+"""Bytes that are reserved at most for sizes that are yet to come."""
+
 
 class HostMemory:
     """Arenas and a table of i64 addresses: inputs, results of calls, outputs, constants, the arenas, the numbers.
 
     A model without symbols has one arena, of `arena_bytes`, and no numbers. `weights` are the mapped weight files, in
-    the order of the manifest.
+    the order of the manifest, `largest` the bytes that each arena needs at the largest sizes, as far as that is known.
     """
 
-    def __init__(self, manifest: Manifest, weights: "list[NDArray[np.uint8]]") -> None:
+    def __init__(
+        self, manifest: Manifest, weights: "list[NDArray[np.uint8]]", largest: Sequence[int] | None = None
+    ) -> None:
         self._manifest = manifest
         self._weights = weights
+        self._largest = largest
         sizes = manifest.sizes
         self.arenas = [aligned_block(n) for n in ([manifest.arena_bytes] if sizes is None else [0] * len(sizes.arenas))]
         self.numbers = aligned_array((0 if sizes is None else len(sizes.numbers),), np.dtype(np.int64))
@@ -35,13 +41,16 @@ class HostMemory:
 
     def resize(self, part: int) -> None:
         """Let the arenas whose sizes are among the numbers of a part be large enough. They only grow, by half of what
-        they were at least, so that slowly growing sizes seldom need new memory."""
+        they were at least, so that slowly growing sizes seldom need new memory, and at once to what the largest sizes
+        need: the pages of an arena take no memory until they are written to, and stay there from one size to the
+        next."""
         sizes = self._manifest.sizes
         assert sizes is not None
         for number, position in enumerate(sizes.arenas):
             need, block = int(self.numbers[position]), self.arenas[number]
             if sizes.part(position) == part and block.size < need:
-                self.arenas[number] = aligned_block(max(need, block.size * 3 // 2))
+                most = 0 if self._largest is None else min(self._largest[number], RESERVED)
+                self.arenas[number] = aligned_block(max(need, most, block.size * 3 // 2))
                 self.table[self._first_arena + number] = address(self.arenas[number])
 
     def bind(self, first: int, arrays: Sequence[Any]) -> None:

@@ -15,6 +15,7 @@ from tilec.runtime.device_array import DeviceArray
 from tilec.runtime.executor import DeviceExecutor, Executor, Run, SizedExecutor, SizedRun, SteppableRun, loader_of
 from tilec.runtime.fallback import Fallback
 from tilec.runtime.feeds import check_indices, copy_result, gather_inputs, gather_outputs, output_array
+from tilec.runtime.recycled_memory import RecycledMemory
 from tilec.runtime.serial_loop import LoopRun
 from tilec.runtime.sizes import BoundPorts, SizeReader
 from tilec.runtime.times import Span, Times
@@ -71,6 +72,7 @@ class Session:
         self._on_device = isinstance(executor, DeviceExecutor) and executor.takes_device_arrays
         self.threads = threads
         self._taken = dict(manifest.taken)
+        self._memory = RecycledMemory()
         self._calls = [None if call.loop else Fallback(folder, call, threads) for call in manifest.calls]
 
     @property
@@ -177,7 +179,8 @@ class Session:
         if ports.ranges:
             check_indices(ports.ranges, ports.inputs, inputs)
         unmade = ports.later.union(self._taken) if ports.later else self._taken
-        return _Arrays(ports, out, inputs, list(gather_outputs(ports.outputs, out, inputs, unmade, self._on_device)))
+        outputs = gather_outputs(ports.outputs, out, inputs, unmade, self._on_device, self._memory.array)
+        return _Arrays(ports, out, inputs, list(outputs))
 
     def _has_tasks(self, run: SizedRun | None, segment: int, launch: int) -> bool:
         """Whether a launch has tasks at the sizes of a run: of the variants of a group one has."""
@@ -243,7 +246,8 @@ class Session:
             return
         for number, spec in self._reader.outputs(run.numbers, part):
             if number not in self._taken and isinstance(spec, TensorSpec):
-                array = output_array(spec, arrays.out.get(spec.name), (*arrays.inputs, *arrays.outputs, *results))
+                others = (*arrays.inputs, *arrays.outputs, *results)
+                array = output_array(spec, arrays.out.get(spec.name), others, self._memory.array)
                 arrays.outputs[number] = array
                 run.bind(len(arrays.inputs) + self._manifest.results + number, [array])
 

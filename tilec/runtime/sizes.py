@@ -117,6 +117,17 @@ def bound_ports(manifest: Manifest, evaluate: Evaluate, shapes: tuple[Shape, ...
     return BoundPorts(tuple(inputs), tuple(outputs), tuple(ranges), numbers, later)
 
 
+def largest_arenas(sizes: ShapeProgram, evaluate: Evaluate) -> tuple[int, ...] | None:
+    """The bytes of every arena at the upper ends of all symbols; None where one has none, or calls tell sizes."""
+    if any(symbol.high is None for symbol in sizes.symbols) or any(sizes.parts):
+        return None
+    numbers = np.zeros(len(sizes.numbers), np.int64)
+    for number, symbol in enumerate(sizes.symbols):
+        numbers[number] = (symbol.high or 0) // symbol.divisor * symbol.divisor
+    evaluate(numbers, 0)
+    return tuple(int(numbers[position]) for position in sizes.arenas)
+
+
 def bound_shape(spec: TensorSpec, sizes: ShapeProgram | None, numbers: NDArray[np.int64] | None) -> Shape:
     """The shape of a tensor in a run."""
     if sizes is None or numbers is None:

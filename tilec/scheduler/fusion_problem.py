@@ -48,6 +48,7 @@ class FusionProblem:
     graph      the graph of the nodes; `parts` are those of it that depend on the model's inputs
     numbers    sizes that symbols are taken for
     further    more sizes at which decisions must be good as well
+    limits     more sizes at which tiles must fit a core's level, though it does not matter how good they are there
     objective  what is minimised: time, traffic or footprint
     outputs    tensors that must leave every group
     extents    node -> iterator -> its extent in the tile of the level below (absent: all of it)
@@ -67,6 +68,7 @@ class FusionProblem:
     chain: SharedReductions | None = None
     cache: SearchCache = field(default_factory=SearchCache)
     further: tuple[Candidates, ...] = ()
+    limits: tuple[Candidates, ...] = ()
 
     @cached_property
     def scenarios(self) -> tuple[dict[str, int], ...]:
@@ -278,6 +280,7 @@ class FusionProblem:
             halos,
             self.constants,
             self.further,
+            self.limits,
         )
 
     def usual(self, members: Sequence[int]) -> list[RegisterTile]:
@@ -335,7 +338,8 @@ class FusionProblem:
         key = tuple(sorted(sizes.items()))
         if key not in self._other_sizes:
             cache = self.cache.of_sizes(sizes)
-            self._other_sizes[key] = replace(self, numbers=Candidates(dict(sizes)), further=(), cache=cache)
+            numbers = Candidates(dict(sizes))
+            self._other_sizes[key] = replace(self, numbers=numbers, further=(), limits=(), cache=cache)
         return self._other_sizes[key]
 
     @cached_property

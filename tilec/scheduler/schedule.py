@@ -13,7 +13,7 @@ from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Program
-from tilec.ir.sizes import SymbolRange, further_sizes, largest_sizes, pivot_sizes
+from tilec.ir.sizes import ANY_SIZE, SymbolRange, further_sizes, largest_sizes, pivot_sizes
 from tilec.ir.types import is_float
 from tilec.scheduler.analysis.independent_symbols import with_usual_items
 from tilec.scheduler.building.cache_costs import with_cache_costs
@@ -143,7 +143,11 @@ def search_plan(
     numbers = _symbol_numbers(graph.symbols, graph.symbol_ranges)
     further = _further_numbers(graph.symbols, graph.symbol_ranges, target)
     most = options.group_nodes
-    root = FusionProblem(graph, (), target, numbers, options.objective, frozenset(), max_nodes=most, further=further)
+    limits = _limit_numbers(graph.symbols, graph.symbol_ranges, target)
+    objective = options.objective
+    root = FusionProblem(
+        graph, (), target, numbers, objective, frozenset(), max_nodes=most, further=further, limits=limits
+    )
     drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), root, options, trace)
     _require_capacity(drafts[0].graph, target)
     return search_plans(PlanSearch(graph, options, root, drafts, steps, trace), plan_steps, tuner)
@@ -165,6 +169,17 @@ def _further_numbers(
     if not target.is_cached and largest not in known:
         further.append(largest)
     return tuple(map(Candidates, further))
+
+
+def _limit_numbers(
+    symbols: Sequence[str], ranges: Mapping[str, SymbolRange], target: TargetModel
+) -> tuple[Candidates, ...]:
+    """The sizes at which tiles must fit a core's level that is filled by copies, where symbols have no upper end: what
+    grows with them does not."""
+    endless = [symbol for symbol in symbols if ranges.get(symbol, ANY_SIZE).most is None]
+    if target.is_cached or not endless:
+        return ()
+    return (Candidates(largest_sizes(symbols, ranges, dict.fromkeys(endless, target.capacity))),)
 
 
 def _drafts(

@@ -70,8 +70,8 @@ class SearchCache:
     illegal      (group, candidates) -> why it has no such tile
     excess       kernel name -> times over the capacity of levels below a core's, and of those from it upward
     sizes        sizes of symbols -> the cache for these
-    classes      group with a tile -> its variants for classes of sizes: sizes of the class, tile, guard, whether it is
-                 the one for all sizes
+    classes      group with a tile -> its variants for classes of sizes: sizes of the class, tile, guard, whether last
+                 tiles are narrower
     targets      the device from the level below a core's upward -> the cache for that target
     """
 

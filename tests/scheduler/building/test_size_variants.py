@@ -27,6 +27,7 @@ from tilec.lower.checks.unused_decisions import unused_decisions
 from tilec.lower.counts.traffic import traffic
 from tilec.lower.lowering import lower
 from tilec.scheduler import schedule
+from tilec.scheduler.building.largest_sizes import overflows_at_largest
 from tilec.spec.device import Bandwidth
 from tilec.spec.recipe import ScheduleOptions
 
@@ -155,6 +156,50 @@ def test_every_variant_fits_at_the_largest_sizes(high: int | None, long: int) ->
     for group in plan.groups:
         for variant in group.variants:
             assert overflows(lower(group, variant, plan)) == ()
+
+
+def looked_up(rows: int | str) -> Graph:
+    """Rows of a product beside those of a table that has fewer than there may be."""
+    extents = {"m": rows, "o": 64}
+    texts = [
+        ("c[m, o] = sum(k, x[m, k] * w[k, o])", {**extents, "k": 256}),
+        ("y[m, o] = c[m, o] * t[minimum(m, 2047), o // 2]", extents),
+    ]
+    return make_graph({"x": (rows, 256)}, texts, ["y"], {"w": (256, 64), "t": (2048, 32)}, [rows])
+
+
+def filtered(channels: int = 32) -> Graph:
+    """A product of pixels and a filter over its results, of which tiles need more than they make."""
+    extents: dict[str, int | str] = {"n": "batch", "h": "height", "w": "width", "o": channels}
+    inside = "h + r - 1 >= 0 and h + r - 1 < height and (w + s - 1 >= 0 and w + s - 1 < width)"
+    texts = [
+        ("c[n, h, w, o] = sum(k, x[n, h, w, k] * a[k, o])", {**extents, "k": 16}),
+        (
+            f"d[n, h, w, o] = sum(r, s, where({inside}, c[n, h + r - 1, w + s - 1, o], 0.0) * f[r, s, o])",
+            {**extents, "r": 3, "s": 3},
+        ),
+        ("y[n, h, w, o] = maximum(d[n, h, w, o] + b[o], 0.0)", extents),
+    ]
+    weights = {"a": (16, channels), "f": (3, 3, channels), "b": (channels,)}
+    symbols = ["batch", "height", "width"]
+    graph = make_graph({"x": ("batch", "height", "width", 16)}, texts, ["y"], weights, symbols)
+    return replace(graph, symbol_ranges={s: SymbolRange(2, divisor=8) for s in symbols[1:]})
+
+
+@pytest.mark.feature("B09", "W24")
+@pytest.mark.parametrize("on", ["a100", "tiny"])
+@pytest.mark.parametrize(
+    "graph",
+    [attention("batch", "seq"), looked_up("seq"), filtered()],
+    ids=["attention", "looked-up", "filtered"],
+)
+def test_every_variant_fits_where_sizes_have_no_end(graph: Graph, on: str) -> None:
+    """Rows of scores that wait in a scratchpad as a whole, and whole tables, exceed it at large sizes."""
+    plan = schedule(graph, device(on) if on == "a100" else tiny("explicit", 64))
+    assert on == "tiny" or any(len(group.nodes) > 1 for group in plan.groups)
+    for group in plan.groups:
+        for variant in group.variants:
+            assert overflows_at_largest(replace(plan, groups=(group,)), variant) == ()
 
 
 @pytest.mark.feature("B09")

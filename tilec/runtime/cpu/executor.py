@@ -17,10 +17,15 @@ from tilec.runtime.cpu.library import Library, load_library
 from tilec.runtime.cpu.pool import Pool, pool_of
 from tilec.runtime.host_memory import HostMemory
 from tilec.runtime.memory import address, aligned_block, map_weights
+from tilec.runtime.sizes import largest_arenas
 from tilec.runtime.times import Times
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+PATIENCE = 100
+"""Turns that a caller lets threads have that are still leaving the runs that wait: less than a run needs to get its
+memory."""
 
 _STATE, _TIMES = job_layout.JOB_STATE // 8, job_layout.JOB_TIMES // 8
 
@@ -50,19 +55,25 @@ class CpuExecutor:
         self._threads = threads
         self._pin = pin
         self._processes: dict[int, tuple[Pool | None, list[CpuRun]]] = {}
+        sizes = manifest.sizes
+        self._largest = None if sizes is None or library is None else largest_arenas(sizes, self.evaluate)
 
     def take_run(self) -> "CpuRun":
         """Working memory that no other run uses, nor any thread that is still leaving one."""
         pool, waiting = self._process()
-        for _ in range(len(waiting)):
-            try:
-                run = waiting.pop()
-            except IndexError:
+        for _ in range(PATIENCE):
+            for _ in range(len(waiting)):
+                try:
+                    run = waiting.pop()
+                except IndexError:
+                    break
+                if run.idle:
+                    return run
+                waiting.insert(0, run)
+            if not waiting:
                 break
-            if run.idle:
-                return run
-            waiting.insert(0, run)
-        run = CpuRun(self._manifest, self._library, pool, self._weights)
+            time.sleep(0)
+        run = CpuRun(self._manifest, self._library, pool, self._weights, self._largest)
         if pool is not None:
             for job in run.jobs:
                 weakref.finalize(self, pool.give_job, job, run).atexit = False
@@ -129,11 +140,16 @@ class CpuRun:
     """Host memory, and for each segment with launches a job of the pool with its threads' scratch."""
 
     def __init__(
-        self, manifest: Manifest, library: Library | None, pool: Pool | None, weights: "list[NDArray[np.uint8]]"
+        self,
+        manifest: Manifest,
+        library: Library | None,
+        pool: Pool | None,
+        weights: "list[NDArray[np.uint8]]",
+        largest: Sequence[int] | None,
     ) -> None:
         self._library = library
         self._sizes = manifest.sizes
-        self._memory = HostMemory(manifest, weights)
+        self._memory = HostMemory(manifest, weights, largest)
         self._threads = pool.threads if pool else 0
         self._jobs: list[NDArray[np.uint8] | None] = []
         for number, segment in enumerate(manifest.segments):

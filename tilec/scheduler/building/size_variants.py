@@ -18,16 +18,15 @@ from tilec.ir.expr import Binary, Const, Expr, variables
 from tilec.ir.graph import Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Tail, Variant
-from tilec.ir.sizes import ANY_SIZE, SymbolRange, algebra_ranges, class_sizes, likely_sizes
-from tilec.lower.checks.check_plan import overflows
+from tilec.ir.sizes import SymbolRange, algebra_ranges, class_sizes, likely_sizes
 from tilec.lower.checks.plan_errors import PlanError
-from tilec.lower.lowering import lower
 from tilec.scheduler.analysis.contraction import operands_of
 from tilec.scheduler.analysis.vector_iterator import is_panelled
 from tilec.scheduler.analysis.window_propagation import extent_of
 from tilec.scheduler.building.choose_classes import Choice, TimedClass, choose_classes
 from tilec.scheduler.building.group_builder import GroupBuilder, TiledGroup, levels_of, plan_group
 from tilec.scheduler.building.kernel_names import kernel_name
+from tilec.scheduler.building.largest_sizes import overflows_at_largest
 from tilec.scheduler.building.subplan import subplan
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.search_cache import Part
@@ -35,19 +34,18 @@ from tilec.scheduler.tiling.register_tiles import RegisterTile, matrix_choice, r
 from tilec.scheduler.tiling.several_sizes import at_sizes
 from tilec.scheduler.tiling.task_tiles import TaskTile, task_tile
 
-ENDLESS = 1 << 32
-"""Stands for the upper end of a size that has none."""
-
 
 @dataclass(frozen=True)
 class SizeClass:
     """A tile of a group and the problem, for the sizes of a class, that it was chosen for; `variant` is what becomes of
-    it. `serves_all` says that it may be the variant for all sizes: its program fits at the largest ones."""
+    it. `serves_all` says that it may be the variant for all sizes: its program fits at the largest ones; `narrower`
+    that last tiles are narrower where a guard holds too, for only then it fits."""
 
     problem: FusionProblem
     tile: TaskTile
     variant: Variant
-    serves_all: bool = True
+    serves_all: bool
+    narrower: bool
 
 
 def with_size_variants(
@@ -69,15 +67,20 @@ def with_size_variants(
         classes = _classes(group, problem, members, tile, builder, sorted(symbols) if most > 1 else ())
         chosen = ((classes[each.number], each) for each in _choices(classes, members, most))
         known[key] = tuple(
-            (each.problem.scenarios[0], each.problem.anonymous(each.tile, members), choice.guard, choice.last)
+            (
+                each.problem.scenarios[0],
+                each.problem.anonymous(each.tile, members),
+                choice.guard,
+                choice.last or each.narrower,
+            )
             for each, choice in chosen
         )
     variants = []
-    for sizes, other, guard, last in known[key]:
+    for sizes, other, guard, narrower in known[key]:
         at = problem.at_sizes(sizes)
         variant = _variant_of(group, at, members, at.named(other, members), builder)
         assert variant is not None, "groups that are alike read weights that are packed alike"
-        variant = clipped(variant, nodes, ranges) if last else _guarded(variant, group, problem)
+        variant = clipped(variant, nodes, ranges) if narrower else _guarded(variant, group, problem)
         variant = replace(variant, guard=guard)
         variants.append(replace(variant, kernel=_name(group, variant, builder, problem)))
     return replace(group, variant=variants[0], others=tuple(variants[1:]))
@@ -94,10 +97,20 @@ def _classes(
     """The tile of the pivots, and tiles for other sizes that read the same weights and fit where their guards hold."""
     nodes, ranges = group.block.nodes, problem.graph.symbol_ranges
     pivot = problem.scenarios[0]
+    tried: dict[str, bool] = {}
+
+    def fits(variant: Variant) -> bool:
+        key = repr(variant)
+        if key not in tried:
+            tried[key] = _fits(variant, group, problem, builder)
+        return tried[key]
 
     def size_class(at: FusionProblem, tile: TaskTile, variant: Variant) -> SizeClass:
-        whole = _fits(clipped(variant, nodes, ranges), group, problem, builder)
-        return SizeClass(at, tile, _guarded(variant, group, problem), whole)
+        narrower = clipped(variant, nodes, ranges)
+        whole, shifted = fits(narrower), _guarded(variant, group, problem)
+        if whole and not fits(shifted):
+            return SizeClass(at, tile, replace(narrower, guard=shifted.guard), whole, narrower=True)
+        return SizeClass(at, tile, shifted, whole, narrower=False)
 
     classes = [size_class(problem, tile, group.variant)]
     likely = likely_sizes(symbols, ranges)
@@ -109,7 +122,7 @@ def _classes(
         variant = _variant_of(group, at, members, other, builder)
         if variant is not None:
             classes.append(size_class(at, other, variant))
-    fitting = [each for each in classes if each.serves_all or _fits(each.variant, group, problem, builder)]
+    fitting = [each for each in classes if each.serves_all or fits(each.variant)]
     return fitting or classes[:1]
 
 
@@ -120,17 +133,12 @@ def _fits(variant: Variant, group: TiledGroup, problem: FusionProblem, builder: 
         return True
     alone = plan_group(replace(group, variant=variant, others=()))
     plan = subplan([alone], group.outputs, builder.graph.tensors, levels_of(target), target.name)
-    ranges = {s: _ended(graph.symbol_ranges.get(s, ANY_SIZE)) for s in graph.symbols}
+    ranges = graph.symbol_ranges
     plan = replace(plan, symbols=graph.symbols, symbol_ranges=ranges, constraints=graph.constraints)
     try:
-        return not overflows(lower(plan.groups[0], variant, plan))
+        return not overflows_at_largest(plan, variant)
     except PlanError:
         return False
-
-
-def _ended(sizes: SymbolRange) -> SymbolRange:
-    """A range with an upper end: what grows with a symbol that has none fits nowhere."""
-    return sizes if sizes.high is not None else replace(sizes, high=max(ENDLESS, sizes.least))
 
 
 def guarded(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, SymbolRange]) -> Variant:

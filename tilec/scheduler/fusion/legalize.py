@@ -15,12 +15,15 @@ from functools import partial
 from typing import ClassVar
 
 from tilec.ir.bind_plan import bind_plan
+from tilec.ir.expr import variables
 from tilec.ir.plan import Plan, Refusal
 from tilec.ir.verify.program import check_program
 from tilec.lower.checks.check_plan import overflows
 from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.lowering import lower
 from tilec.scheduler.building.group_builder import GroupBuilder, levels_of, picoseconds, plan_group
+from tilec.scheduler.building.largest_sizes import overflows_at_largest
+from tilec.scheduler.building.size_variants import clipped
 from tilec.scheduler.building.subplan import subplan
 from tilec.scheduler.fusion.group_costs import GroupCosts
 from tilec.scheduler.fusion.group_order import execution_order_of
@@ -186,16 +189,29 @@ def _places(
     most: int,
     roomy: bool,
 ) -> tuple[int, ...]:
-    """Places of the first tiles whose programs are legal and fit; a `roomy` level holds anything."""
+    """Places of the first tiles whose programs are legal and, unless the level is `roomy`, fit at every size."""
     places: list[int] = []
     for place, tile in enumerate(tiles):
         plan = single_group_plan(members, tile, problem, builder)
         checked = len(members) > 1
-        if all(_is_legal(bind_plan(plan, sizes), roomy, checked) for sizes in problem.scenarios):
+        legal = all(_is_legal(bind_plan(plan, sizes), roomy, checked) for sizes in problem.scenarios)
+        if legal and _overflows_at_largest(plan, problem) == ():
             places.append(place)
         if len(places) == most:
             break
     return tuple(places)
+
+
+def _overflows_at_largest(plan: Plan, problem: FusionProblem) -> tuple[Refusal, ...] | None:
+    """The levels that the variant for all sizes of a plan's group exceeds at the largest ones, None where no program
+    comes of it; nothing where no extent varies, or a cache keeps what fits."""
+    (group,) = plan.groups
+    if problem.target.is_cached or not any(variables(extent) for node in group.nodes for extent in node.expr.extents):
+        return ()
+    try:
+        return overflows_at_largest(plan, clipped(group.variants[0], group.nodes, problem.graph.symbol_ranges))
+    except PlanError:
+        return None
 
 
 def _is_legal(plan: Plan, roomy: bool, checked: bool) -> bool:
@@ -264,7 +280,8 @@ def _exceeded(
             exceeded += overflows(lower(group, group.variants[0], bound))
         except PlanError:
             return None
-    return tuple(exceeded)
+    at_largest = _overflows_at_largest(plan, problem)
+    return None if at_largest is None else (*exceeded, *at_largest)
 
 
 def single_group_plan(members: Sequence[int], tile: TaskTile, problem: FusionProblem, builder: GroupBuilder) -> Plan:

@@ -1,8 +1,9 @@
 """Estimates over several sizes of symbols: tiles of a group whose sizes vary must be good at more than one (B09).
 
 A tile as large as the extent at the pivot means the whole extent at every size, any other tile keeps its size. Only the
-candidates that are best at the pivot are looked at elsewhere, those that take whole extents and those that cut them
-each by themselves: what is best of one kind at the pivot may be the worst at another size.
+candidates that are best at the pivot are looked at elsewhere, those that take whole extents, or reduce whole ones in
+one step, and those that cut them each by themselves: what is best of one kind at the pivot may be the worst at another
+size.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ def at_all_sizes(
     problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, found: Estimate, shape: tuple[int, ...]
 ) -> Estimate:
     """The estimates `found` at the pivot, one for each candidate of a shape, with the mean of objective and seconds
-    over all sizes, each in proportion to them, and the most bytes held; what is not on the short list ranks behind."""
-    places = _shortlist(problem, sizes, found, shape)
+    over all sizes, each in proportion to them, and the most bytes held there and at the limits; what is not on the
+    short list ranks behind."""
+    places = _shortlist(problem, sizes, steps, found, shape)
     here = {i: _at(n, shape, places) for i, n in sizes.items()}
     steps_here = {node: {i: _at(n, shape, places) for i, n in of.items()} for node, of in steps.items()}
     objective, seconds, held = found.objective[places], found.seconds[places], found.held[places]
@@ -40,6 +42,8 @@ def at_all_sizes(
         scale = _scale(problem, other)
         objective, seconds = objective + scale * there.objective, seconds + scale * there.seconds
         held = np.maximum(held, there.held)
+    for numbers in problem.limits:
+        held = np.maximum(held, at_sizes(problem, problem.at(numbers), here, steps_here).flat(places.shape).held)
     count = 1 + len(problem.further)
     mean, longest, most = UNSEEN * found.objective, found.seconds.copy(), found.held.copy()
     mean[places], longest[places], most[places] = objective / count, seconds / count, held
@@ -59,11 +63,15 @@ def at_sizes(
     )
 
 
-def _shortlist(problem: TilingProblem, sizes: Mapping[str, Ints], found: Estimate, shape: tuple[int, ...]) -> Ints:
+def _shortlist(
+    problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, found: Estimate, shape: tuple[int, ...]
+) -> Ints:
     """Places of the best candidates of every kind: which extents that vary they take whole."""
     kind = np.zeros(prod(shape), np.int64)
-    for iterator, n in sizes.items():
-        extent = problem.final.domain[iterator]
+    domains = {node.name: node.expr.domain for node in problem.nodes}
+    cuts = [(n, problem.final.domain[iterator]) for iterator, n in sizes.items()]
+    cuts += [(n, domains[node][iterator]) for node, of in steps.items() for iterator, n in of.items()]
+    for n, extent in cuts:
         if variables(extent):
             kind = 2 * kind + (np.broadcast_to(n, shape).ravel() >= extent_of(extent, problem.numbers))
     chosen = []

@@ -124,7 +124,8 @@ def _trial(
     wide: TileFootprints | None = None,
 ) -> _Trial:
     found = estimate(problem, sizes, steps, wide).flat(shape)
-    if problem.further and bool((found.held <= problem.target.capacity).any()):  # none holds less elsewhere
+    several = bool(problem.further or problem.limits)
+    if several and bool((found.held <= problem.target.capacity).any()):  # none holds less elsewhere
         found = at_all_sizes(problem, sizes, steps, found, shape)
     return _Trial(shape, sizes, steps, found, np.asarray(found.held <= problem.target.capacity))
 

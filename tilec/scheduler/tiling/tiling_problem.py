@@ -56,7 +56,7 @@ class TilingProblem:
     (absent: all of it), `halos` operands that reductions read outside of, so that guards keep them in, `constants` what
     can be laid out anew for it.
     The reductions of a `chain` run in one reduce loop, in parts of their own. `numbers` are the sizes that symbols are
-    taken for, `further` more of them at which tiles must be good as well.
+    taken for, `further` more of them at which tiles must be good as well, `limits` those at which they must fit.
     """
 
     parts: Sequence[Sequence[Node]]
@@ -71,6 +71,7 @@ class TilingProblem:
     halos: frozenset[str] = frozenset()
     constants: frozenset[str] = frozenset()
     further: tuple[Candidates, ...] = ()
+    limits: tuple[Candidates, ...] = ()
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -240,6 +241,7 @@ class TilingProblem:
         other = copy(self)
         object.__setattr__(other, "numbers", numbers)
         object.__setattr__(other, "further", ())
+        object.__setattr__(other, "limits", ())
         return other
 
     def extent(self, iterator: str) -> int:
