@@ -29,8 +29,8 @@ def at_all_sizes(
     problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, found: Estimate, shape: tuple[int, ...]
 ) -> Estimate:
     """The estimates `found` at the pivot, one for each candidate of a shape, with the mean of objective and seconds
-    over all sizes, each in proportion to them, and the most bytes held there and at the limits; what is not on the
-    short list ranks behind."""
+    over all sizes, each in proportion to them, and the most bytes held there and at the limits, with one copy of what
+    is loaded where several do not fit there; what is not on the short list ranks behind."""
     places = _shortlist(problem, sizes, steps, found, shape)
     here = {i: _at(n, shape, places) for i, n in sizes.items()}
     steps_here = {node: {i: _at(n, shape, places) for i, n in of.items()} for node, of in steps.items()}
@@ -42,12 +42,17 @@ def at_all_sizes(
         scale = _scale(problem, other)
         objective, seconds = objective + scale * there.objective, seconds + scale * there.seconds
         held = np.maximum(held, there.held)
+    alone, single = np.zeros_like(held), np.ones_like(stages)
     for numbers in problem.limits:
-        held = np.maximum(held, at_sizes(problem, problem.at(numbers), here, steps_here).flat(places.shape).held)
+        limit = problem.at(numbers)
+        held = np.maximum(held, at_sizes(problem, limit, here, steps_here, stages).flat(places.shape).held)
+        alone = np.maximum(alone, at_sizes(problem, limit, here, steps_here, single).flat(places.shape).held)
+    tight = (held > problem.target.capacity) & (alone <= problem.target.capacity) & bool(problem.limits)
+    held, stages = np.where(tight, alone, held), np.where(tight, single, stages)
     count = 1 + len(problem.further)
-    mean, longest, most = UNSEEN * found.objective, found.seconds.copy(), found.held.copy()
-    mean[places], longest[places], most[places] = objective / count, seconds / count, held
-    return Estimate(mean, longest, most, found.moved, found.stages)
+    mean, longest, most, copies = UNSEEN * found.objective, found.seconds.copy(), found.held.copy(), found.stages.copy()
+    mean[places], longest[places], most[places], copies[places] = objective / count, seconds / count, held, stages
+    return Estimate(mean, longest, most, found.moved, copies)
 
 
 def at_sizes(
