@@ -1,0 +1,120 @@
+"""Faults in real kernels: dropped synchronisations, swapped lanes, wrong pitches are races or wrong results."""
+
+import numpy as np
+import pytest
+from scheduler.graphs import make_graph
+from scheduler.models import attention
+from scheduler.running import device
+
+from tests.codegen.gpu.kernels import HEAD
+from tests.codegen.gpu.mutations import mutants
+from tests.emulator.kernels import HEADER, emulator_cache, needs_compiler, region
+from tilec.codegen.gpu.kernel import kernel_of
+from tilec.emulator import ORDERS, EmulatedKernel, Shape, build_kernels
+from tilec.ir.algebra import KnownRanges
+from tilec.ir.evaluate import evaluate
+from tilec.ir.expr import constant_value
+from tilec.ir.types import numpy_dtype
+from tilec.lower.lowering import lower
+from tilec.scheduler import schedule
+
+pytestmark = needs_compiler
+
+EACH = 4
+"""Mutants of a kind in a kernel at most, spread over its text."""
+
+
+def products():
+    """A product of halves on units of matrices, in a pipeline."""
+    sizes = {"m": 40, "n": 64, "k": 100}
+    nodes = [("c[m, n] = sum(k, x[m, k] * w[k, n])", sizes), ("y[m, n] = maximum(c[m, n], 0.0)", sizes)]
+    return make_graph({"x": (40, 100)}, nodes, ["y"], {"w": (100, 64)}, ttypes=dict.fromkeys("xw", "f16"))
+
+
+def rows():
+    """A normalisation of rows, whose lanes add up."""
+    sizes = {"m": 6, "n": 96, "r": 96}
+    nodes = [
+        ("s[m] = sum(r, x[m, r])", sizes),
+        ("d[m, n] = x[m, n] - s[m] / 96.0", sizes),
+        ("v[m] = sum(r, d[m, r] * d[m, r])", sizes),
+        ("y[m, n] = d[m, n] / sqrt(v[m] + 1.0)", sizes),
+    ]
+    return make_graph({"x": (6, 96)}, nodes, ["y"])
+
+
+FEWEST = {"products": 10, "rows": 7, "attention": 28}
+"""Mutants of the kernels of a graph at least."""
+
+GRAPHS = {"products": products, "rows": rows, "attention": lambda: attention(1, 40, 2, 32)}
+
+
+def inputs_of(graph):
+    """Small integers for inputs, and constants as they are."""
+    arrays = {}
+    for name, tensor in graph.tensors.items():
+        shape, kind = [constant_value(extent) for extent in tensor.shape], numpy_dtype(tensor.ttype)
+        if name in graph.constants:
+            arrays[name] = np.asarray(graph.constants[name].values).reshape(shape).astype(kind)
+        elif any(port.tensor == name for port in graph.inputs):
+            arrays[name] = np.random.default_rng(len(name)).integers(-4, 5, shape).astype(kind)
+    return arrays
+
+
+def launches(graph):
+    """(kernel, its arguments, which of them it writes) of every group of the plan for an a100."""
+    gpu = device("a100")
+    plan = schedule(graph, gpu)
+    arrays = inputs_of(graph)
+    for node in plan.prepared:
+        arrays[node.name] = evaluate(node.expr, arrays, ttype=plan.tensors[node.name].ttype)
+    units = {unit.name: unit for unit, _ in gpu.matrix_units}
+    for group in plan.groups:
+        program = lower(group, group.variants[0], plan)
+        for node in group.nodes:
+            arrays[node.name] = evaluate(node.expr, arrays, ttype=plan.tensors[node.name].ttype)
+        given = [(np.ascontiguousarray(arrays[p.tensor]), p.name in program.outputs) for p in program.parameters]
+        yield kernel_of(program, "kernel", 32, KnownRanges(), units), given
+
+
+def outcomes(kernels, printed, given):
+    """For every kernel what it stores in all orders, and whether there were findings."""
+    shape = Shape(constant_value(printed.grid), printed.threads, constant_value(printed.shared_bytes))
+    for kernel in kernels:
+        stored, found = [], False
+        for order in ORDERS:
+            memory = [(np.zeros_like(array) if written else array, written) for array, written in given]
+            emulation = kernel.launch(shape, [region(*each) for each in memory], order)
+            found = found or bool(emulation.findings)
+            stored += [array.tobytes() for array, written in memory if written]
+        yield stored, found
+
+
+def built_together(texts):
+    """Kernels of several texts, of one library."""
+    named = [text.replace("void __launch_bounds__", "void __launch_bounds__").replace(" kernel(", f" kernel{n}(")
+             for n, text in enumerate(texts)]  # fmt: skip
+    names = [f"kernel{n}" for n in range(len(texts))]
+    whole = HEAD + "\n".join(named)
+    library = build_kernels(whole, names, {"tile.h": HEADER}, emulator_cache(), 32)
+    return [EmulatedKernel(library, name, whole) for name in names]
+
+
+@pytest.mark.slow
+@pytest.mark.feature("W47")
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_harmful_mutant_is_found(name):
+    seen, missed = 0, []
+    for printed, given in launches(GRAPHS[name]()):
+        chosen = []
+        for kind in dict.fromkeys(each.kind for each in mutants(printed.text)):
+            some = [each for each in mutants(printed.text) if each.kind == kind]
+            chosen += some[:: max(1, -(-len(some) // EACH))]
+        right, *wrong = outcomes(built_together([printed.text, *(each.text for each in chosen)]), printed, given)
+        assert not right[1]
+        seen += len(chosen)
+        missed += [
+            each for each, (stored, found) in zip(chosen, wrong, strict=True) if not found and stored == right[0]
+        ]
+    assert seen >= FEWEST[name]
+    assert [(each.kind, each.text.splitlines()[each.line - 1].strip()) for each in missed] == []
