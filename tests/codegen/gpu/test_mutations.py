@@ -92,8 +92,7 @@ def outcomes(kernels, printed, given):
 
 def built_together(texts):
     """Kernels of several texts, of one library."""
-    named = [text.replace("void __launch_bounds__", "void __launch_bounds__").replace(" kernel(", f" kernel{n}(")
-             for n, text in enumerate(texts)]  # fmt: skip
+    named = [text.replace(" kernel(", f" kernel{n}(") for n, text in enumerate(texts)]
     names = [f"kernel{n}" for n in range(len(texts))]
     whole = HEAD + "\n".join(named)
     library = build_kernels(whole, names, {"tile.h": HEADER}, emulator_cache(), 32)
