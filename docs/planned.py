@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import geometric_mean
 from tempfile import TemporaryDirectory
 
 from docs import ladder
@@ -92,6 +93,24 @@ def host_memory() -> list[str]:
     return _table(["model", "image", "device", "none", "full", "times less"], rows)
 
 
+def v100() -> list[str]:
+    """Launches, traffic and time on a V100 at batch 1 and 64, with the geometric means of the gains."""
+    head = ["model", "batch", "launches, none / full", "traffic, none / full", "gain", "predicted, none / full", "gain"]
+    cells, gains = [], dict[int, list[tuple[float, float]]]()
+    for none, full in _pairs(rows_of_recipe("studies/v100")):
+        assert none.found is not None
+        assert full.found is not None
+        model, _, _, traffic, less, times, gain = _gain(none, full, "batch")
+        batch = none.sizes["batch"]
+        launches = f"{none.found.groups} / {full.found.groups}"
+        cells.append([model, str(batch), launches, traffic, less, times, gain])
+        gains.setdefault(batch, []).append((float(less), float(gain)))
+    for batch, pairs in gains.items():
+        means = [f"{geometric_mean(column):.2f}" for column in zip(*pairs, strict=True)]
+        cells.append(["geometric mean", str(batch), "", "", means[0], "", means[1]])
+    return _table(head, cells)
+
+
 def figure_2() -> list[str]:
     """MatMul and Softmax, alone and connected, with the tiles of the search."""
     rows = [
@@ -160,13 +179,13 @@ def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
         yield none, full
 
 
-def _gain(none: Row, full: Row) -> list[str]:
+def _gain(none: Row, full: Row, symbol: str = "seq") -> list[str]:
     assert none.found is not None
     assert full.found is not None
     moved, times = (_traffic(none), _traffic(full)), (none.found.picoseconds, full.found.picoseconds)
     return [
         none.model,
-        str(none.sizes["seq"]),
+        str(none.sizes[symbol]),
         none.device,
         " / ".join(map(bytes_text, moved)),
         f"{moved[0] / moved[1]:.2f}",
@@ -201,6 +220,7 @@ REGIONS: Mapping[str, Region] = {
     "plan-line": Region("bounds.md", plan_of_bert),
     "sensitivity": Region("benchmarks.md", sensitivity),
     "host-memory": Region("benchmarks.md", host_memory),
+    "v100": Region("benchmarks.md", v100),
     "patterns": Region("benchmarks.md", patterns),
     "fusion": Region("benchmarks.md", fusion),
     "ladder-memory": Region("benchmarks.md", lambda: _with_head(ladder.memory())),
