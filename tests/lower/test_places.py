@@ -80,7 +80,7 @@ def test_buffers_that_live_together_are_apart_and_aligned(case: Random) -> None:
     assert {level: held[level] for level in addressed} == {level: Const(end) for level, end in ends.items()}
 
 
-@pytest.mark.feature("W08")
+@pytest.mark.feature("W08", "W38")
 def test_the_smallest_gap_is_taken() -> None:
     """Gaps of 48 and 32 lines, in this order, hold 32 + 24 + 24 only where the first of them takes the second."""
     lines = {"first": (100, 0, 5), "before": (48, 0, 1), "between": (40, 0, 5), "behind": (32, 0, 1), "end": (32, 0, 5)}
