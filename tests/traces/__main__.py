@@ -26,8 +26,8 @@ HELP = """\
 Each model is compiled once, for ranges of sizes, with nothing cached but the measured device; the processor seconds of
 that, and of a compilation for the pivot sizes alone, are reported. Then a trace of sizes, drawn once from a long-tailed
 distribution, runs through tilec, onnxruntime and OpenVINO in turns, each in a warm process of its own with so many
-threads, each told the same ranges. Every call is made twice in a row: the trace is the first ones, `again` are the
-second ones. Results are compared with onnxruntime's at every new size.
+threads, each told the same ranges. Every call is made twice in a row, after one of the least sizes: the trace is the
+first ones, `again` are the second ones. Results are compared with onnxruntime's at every new size.
 
 A line of a Markdown table on stdout as each model is done, progress on stderr, everything in the JSON file, which is
 written after each model; Ctrl-C keeps those that are done.
