@@ -53,9 +53,11 @@ def build(request: Request) -> None:
 
 def _compile(request: Request, folder: Path) -> None:
     from tilec.pipeline import compile_model
+    from tilec.pipeline.kernels_ahead import kernels_ahead
 
     model = Path(request.model)
-    done = compile_model(_job(request), model, folder, last="codegen")
+    with kernels_ahead(_job(request)) as job:
+        done = compile_model(job, model, folder, last="codegen")
     imported = done["import"].artifact
     assert imported is not None
     files: Mapping[str, str] = imported.body.get("files", {})

@@ -78,6 +78,7 @@ def compile_(
         verify_details,
     )
     from tilec.ir.codec import plan_from_json
+    from tilec.pipeline.kernels_ahead import kernels_ahead
 
     folder = output or folder_of(model)
     given = flags(
@@ -97,7 +98,8 @@ def compile_(
     job = replace(job, workers=workers)
     if output is None and job.device is not None:
         _refuse_other_device(folder, job.device.name)
-    done = compile_model(job, model, folder, first, last)
+    with kernels_ahead(job) as job:
+        done = compile_model(job, model, folder, first, last)
     summary: dict[str, Json] = {"folder": str(folder), "stages": list(done)}
     whole = done["import"] if last == "import" else done.get("schedule") or read_source("plan", folder)
     console.note(placement_line(whole.body))

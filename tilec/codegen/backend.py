@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tilec.abi.manifest import Manifest
+    from tilec.calls_ahead import CallsAhead
     from tilec.codegen.kernels import Kernels
     from tilec.ir.plan import Group, Plan, Variant
     from tilec.ir.program import Program
@@ -74,8 +75,25 @@ class Build(Protocol):
         folder: Path,
         cache: Path | None,
         observe: Observe | None,
+        ahead: CallsAhead | None,
     ) -> Mapping[str, Any]:
-        """`cache` keeps object files across models. Raises TilecError."""
+        """`cache` keeps object files across models, `ahead` has calls that began before. Raises TilecError."""
+
+
+class BeginKernel(Protocol):
+    """Lets another process compile a kernel before its model is built (A17)."""
+
+    def __call__(
+        self,
+        plan: Plan,
+        groups: Sequence[Group],
+        program: Program,
+        device: DeviceSpec,
+        options: CodegenOptions,
+        cache: Path | None,
+        ahead: CallsAhead,
+    ) -> None:
+        """The kernel of a tile program, which `groups` of a plan, each with the kernel's variant alone, share."""
 
 
 class Decide(Protocol):
@@ -108,6 +126,8 @@ class Backend:
     further than text. `serves` is whether it has code for the levels of a device of its kind; others get tile programs,
     and so do models of an `optional` one that hold something without code.
 
+    `begin` lets a kernel be compiled as soon as it is decided.
+
     `forms` are what `tilec codegen --emit` writes, by name.
     """
 
@@ -123,6 +143,7 @@ class Backend:
     lacks: Callable[[DeviceSpec], Obstacle | None] = lambda _device: None
     serves: Callable[[DeviceSpec], bool] = lambda _device: True
     optional: bool = False
+    begin: BeginKernel | None = None
 
 
 def register(backend: Backend) -> None:

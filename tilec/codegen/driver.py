@@ -9,7 +9,8 @@ from typing import Any
 from tilec.abi.alignment import ALIGNMENT
 from tilec.abi.manifest import LOADER
 from tilec.artifact import encode
-from tilec.codegen.backend import Observe, backend_of
+from tilec.calls_ahead import CallsAhead
+from tilec.codegen.backend import Backend, Observe, Obstacle, backend_of
 from tilec.codegen.kernels import Advance, Kernels, lower_plan
 from tilec.codegen.programs import write_programs
 from tilec.errors import UnavailableError, UnsupportedError
@@ -28,16 +29,18 @@ def codegen(
     cache: Path | None,
     advance: Advance,
     observe: Observe | None = None,
+    ahead: CallsAhead | None = None,
 ) -> dict[str, Any]:
     """Generate code for a plan; returns the body of `3-kernels.json`.
 
     `folder` holds the weight files that the plan names and gets packed weights and the library; `cache` keeps
-    object files across models; `observe` is called after every pass over a kernel.  A device without a back end gets
+    object files across models; `observe` is called after every pass over a kernel; calls that began `ahead` are
+    not made again.  A device without a back end gets
     tile programs only.  Raises TilecError, of which UnavailableError, before anything is written, when the device's
     back end cannot compile here.
     """
     backend = backend_of(device)
-    obstacle = backend.can_build(device) if backend is not None else None
+    obstacle = _obstacle(backend, device, ahead) if backend is not None else None
     if obstacle is not None:
         raise UnavailableError(obstacle.reason, hint=obstacle.fix)
     kernels = lower_plan(plan, folder, advance, lcm(ALIGNMENT, device.levels[0].alignment))
@@ -51,13 +54,29 @@ def codegen(
     }
     if backend is not None:
         try:
-            runtime = dict(backend.build(plan, kernels, device, options, folder, cache, observe))
+            runtime = dict(backend.build(plan, kernels, device, options, folder, cache, observe, ahead))
         except UnsupportedError as error:
             if not backend.optional:
                 raise
             return body | {"without_code": error.message}
         body["runtime"] = runtime if backend.loader == LOADER else {**runtime, "loader": backend.loader}
     return body
+
+
+def begin_compiler(device: DeviceSpec, ahead: CallsAhead) -> None:
+    """Let another process import what compiles for a device."""
+    backend = backend_of(device)
+    if backend is not None and backend.begin is not None:
+        ahead.begin(_COMPILER, backend.can_build, device)
+
+
+def _obstacle(backend: Backend, device: DeviceSpec, ahead: CallsAhead | None) -> Obstacle | None:
+    if ahead is None or backend.begin is None:
+        return backend.can_build(device)
+    return ahead.result(_COMPILER, backend.can_build, device)
+
+
+_COMPILER = "compiler"
 
 
 def _arena(kernels: Kernels) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from tilec.artifact import Artifact, parse_artifact, read_artifact
 from tilec.errors import ArtifactError, TilecError
 
 if TYPE_CHECKING:
+    from tilec.calls_ahead import CallsAhead
     from tilec.ir.sizes import SymbolRange
     from tilec.spec.device import DeviceSpec
     from tilec.spec.recipe import CompileRecipe
@@ -82,7 +83,8 @@ class Job:
     `device` is None where no stage asks for it. `shapes` binds symbols, `ranges` limits others; those in `asked` (named
     by a flag) must exist. `model` tells where the model file is when it is not beside the artifacts; `cache` keeps
     object files; `device_text` is the file of a device that does not come with tilec, to be written beside the plan;
-    `workers` build candidates that are measured (`tilec.pipeline.workers`).
+    `workers` build candidates that are measured (`tilec.pipeline.workers`); kernels are compiled `ahead` of code
+    generation.
     """
 
     recipe: "CompileRecipe"
@@ -95,6 +97,7 @@ class Job:
     cache: Path | None = None
     device_text: str | None = None
     workers: str | None = None
+    ahead: "CallsAhead | None" = None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,13 @@ from tilec.ir.sizes import ANY_SIZE, SymbolRange, further_sizes, largest_sizes, 
 from tilec.ir.types import is_float
 from tilec.scheduler.analysis.independent_symbols import with_usual_items
 from tilec.scheduler.building.cache_costs import with_cache_costs
-from tilec.scheduler.building.code_decisions import Decide, RefusedCodeError, with_code_decisions
+from tilec.scheduler.building.code_decisions import (
+    Announce,
+    Decide,
+    RefusedCodeError,
+    no_announcement,
+    with_code_decisions,
+)
 from tilec.scheduler.building.group_builder import levels_of
 from tilec.scheduler.building.plan_costs import lowered_programs, with_costs, with_expressions
 from tilec.scheduler.code_feedback import without_groups
@@ -46,18 +52,19 @@ def schedule(
     trace: Trace = NO_TRACE,
     tuner: Tuner | None = None,
     decide: Decide | None = None,
+    announce: Announce = no_announcement,
 ) -> Plan:
     """Plan a graph for a device: groups, tiles, layouts, packed weights, traffic; nothing runs (W15-W25, A02-A09).
 
     Symbolic sizes stay symbols in the plan; tiles are chosen for the pivots of their ranges. `trace` sees every pass
     and step with what it changed.  A `tuner` chooses among the candidates that are predicted best; without one the
     first is taken.  With the rules of a back end, `decide`, the plan fixes vectors, unrolling, prefetches and stores of
-    its code; without them code generation does.  Raises ConfigError for a pass that does not exist,
-    LevelTooSmallError for a level that cannot hold one element's tile, UnsupportedError for floating-point numbers on a
-    device that computes none.
+    its code, and each kernel is announced as soon as that is done; without them code generation does.  Raises
+    ConfigError for a pass that does not exist, LevelTooSmallError for a level that cannot hold one element's tile,
+    UnsupportedError for floating-point numbers on a device that computes none.
     """
     state = search_plan(graph, device, options or ScheduleOptions(), trace, tuner)
-    return plan_with_code(state, decide, partial(trace.advance, "lower"))
+    return plan_with_code(state, decide, partial(trace.advance, "lower"), announce=announce)
 
 
 def plan_with_code(
@@ -65,18 +72,19 @@ def plan_with_code(
     decide: Decide | None = None,
     advance: Advance = no_advance,
     pieces: frozenset[str] = frozenset(),
+    announce: Announce = no_announcement,
 ) -> Plan:
     """The plan that is taken, complete. A group of several parts for which a back end has no code goes back to the
     partition with the reason, and is cut there, once; of its `pieces`, by the names of their nodes, what is refused
     again falls into its parts. A part without code stays, and code generation says why."""
     try:
-        return complete_plan(state, decide, advance)
+        return complete_plan(state, decide, advance, announce)
     except RefusedCodeError as refused:
         after = without_groups(state, refused.reasons, pieces)
         if after is not None:
-            return plan_with_code(after[0], decide, advance, after[1])
+            return plan_with_code(after[0], decide, advance, after[1], announce)
         assert decide is not None
-        return complete_plan(state, partial(_decided_if_any, decide), advance)
+        return complete_plan(state, partial(_decided_if_any, decide), advance, announce)
 
 
 def _decided_if_any(decide: Decide, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
@@ -87,7 +95,12 @@ def _decided_if_any(decide: Decide, plan: Plan, groups: Sequence[Group], program
         return next((each for each in groups[0].variants if each.kernel == program.name), groups[0].variants[0])
 
 
-def complete_plan(state: PlanState, decide: Decide | None = None, advance: Advance = no_advance) -> Plan:
+def complete_plan(
+    state: PlanState,
+    decide: Decide | None = None,
+    advance: Advance = no_advance,
+    announce: Announce = no_announcement,
+) -> Plan:
     """The plan that is taken with the costs of its groups, counted on their tile programs, their predicted times and a
     back end's decisions about code. While sizes are symbols, costs are those at the sizes they are taken for."""
     root = state.search.root
@@ -103,7 +116,7 @@ def complete_plan(state: PlanState, decide: Decide | None = None, advance: Advan
         state.search.trace.record(step, decided, shared)
         decided = shared.plan
     if decide is not None:
-        decided = with_code_decisions(decided, programs, decide)
+        decided = with_code_decisions(decided, programs, decide, announce)
     counted = bind_plan(decided, sizes)
     before = {group.name: group.variants[0].kernel for group in bound.groups}
     renamed = {group.variants[0].kernel: there[before[group.name]] for group in counted.groups}

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from tilec.abi.manifest import LOADER
 from tilec.codegen.backend import Backend, Emit, KernelPass, Observe, Obstacle
-from tilec.own_process import without_torch
+from tilec.codegen.cpu.calls import import_compiler
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from tilec.calls_ahead import CallsAhead
     from tilec.codegen.kernels import Kernels
     from tilec.ir.plan import Group, Plan, Variant
     from tilec.ir.program import Program
@@ -29,17 +30,13 @@ def can_build(device: DeviceSpec) -> Obstacle | None:
             f"{device.name} launches kernels over {device.launch_level}, CPU code over the lowest level, {lowest}",
             f"Name {lowest} as launch_level, or take the levels below {device.launch_level} out.",
         )
-    try:
-        with without_torch():
-            from tilec.codegen.cpu import build_model  # noqa: F401
-    except ImportError as error:
-        if (error.name or "").startswith("tilec"):
-            raise
-        return Obstacle(
-            f"TVM, which compiles for {device.name}, cannot be imported: {error}",
-            "Install apache-tvm and apache-tvm-ffi in the versions that tilec names, then run codegen again.",
-        )
-    return None
+    why = import_compiler()
+    if why is None:
+        return None
+    return Obstacle(
+        f"TVM, which compiles for {device.name}, cannot be imported: {why}",
+        "Install apache-tvm and apache-tvm-ffi in the versions that tilec names, then run codegen again.",
+    )
 
 
 def can_run(device: DeviceSpec, host: Host) -> str | None:
@@ -67,11 +64,27 @@ def build(
     folder: Path,
     cache: Path | None,
     observe: Observe | None,
+    ahead: CallsAhead | None,
 ) -> Mapping[str, Any]:
-    """Compile a lowered plan; imports TVM."""
+    """Compile a lowered plan; imports TVM, unless calls are made `ahead`."""
     from tilec.codegen.cpu.build_model import build
 
-    return build(plan, kernels, device, options, folder, cache, observe)
+    return build(plan, kernels, device, options, folder, cache, observe, ahead)
+
+
+def begin(
+    plan: Plan,
+    groups: Sequence[Group],
+    program: Program,
+    device: DeviceSpec,
+    options: CodegenOptions,
+    cache: Path | None,
+    ahead: CallsAhead,
+) -> None:
+    """Let another process compile a kernel."""
+    from tilec.codegen.cpu.build_model import begin_kernel
+
+    begin_kernel(plan, groups, program, device, options, cache, ahead)
 
 
 def passes() -> Sequence[KernelPass]:
@@ -95,4 +108,4 @@ def forms() -> Mapping[str, Emit]:
     return {"c-api": emit_c_api}
 
 
-BACKEND = Backend("cpu", LOADER, build, can_build, can_run, can_time, passes, decide, forms)
+BACKEND = Backend("cpu", LOADER, build, can_build, can_run, can_time, passes, decide, forms, begin=begin)

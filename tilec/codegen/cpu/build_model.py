@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilec.artifact import encode
-from tilec.codegen.backend import Observe
-from tilec.codegen.cpu.check_decisions import check_decisions
+from tilec.codegen.cpu import calls
 from tilec.codegen.cpu.compile.build_library import compile_model
-from tilec.codegen.cpu.decide import decided_variant, lowered_kernel, variant_ranges
-from tilec.codegen.cpu.decisions import Decisions
-from tilec.codegen.cpu.dot_instructions import INSTRUCTIONS
-from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit_lowered
-from tilec.codegen.cpu.kernel_ir import KernelIR
+from tilec.codegen.cpu.kernel_source import KernelSource, ObjectFile, kernel_source, processor_of
 from tilec.codegen.cpu.kernel_text import kernel_text
-from tilec.codegen.cpu.pipeline import KernelContext
-from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.kernels import Kernels, variants_alone
 from tilec.codegen.model import KernelCode, model_of
 from tilec.ir.expr import Binary, Call, Const, Expr, constant_value
 from tilec.ir.plan import Group, Plan
-from tilec.lower.checks.plan_errors import PlanError
-from tilec.spec.device import DeviceSpec, Target
+from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
+
+if TYPE_CHECKING:
+    from tilec.calls_ahead import CallsAhead
+    from tilec.codegen.backend import Observe
+    from tilec.codegen.cpu.emit.kernel_function import PrimFunc
+    from tilec.codegen.cpu.kernel_ir import KernelIR
+    from tilec.ir.program import Program
+
+    Code = PrimFunc | ObjectFile
 
 SHARE = 5e-6
 """Seconds of work worth handing to another thread at once; waking it and taking the range cost about one."""
@@ -42,42 +44,53 @@ def build(
     folder: Path,
     cache: Path | None,
     observe: Observe | None = None,
+    ahead: CallsAhead | None = None,
 ) -> dict[str, Any]:
-    """Compile a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`."""
-    target = CpuTarget.of(device)
+    """Compile a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`. Kernels are compiled where
+    calls are made `ahead`; `observe` sees those that are compiled here."""
     sharing: dict[str, list[Group]] = {}
     for group in plan.groups:
         for alone, _ in variants_alone(plan, group):
             sharing.setdefault(alone.variants[0].kernel, []).append(alone)
-    code = {}
-    for name, program in kernels.programs.items():
-        symbol = f"tilec_{name}"
-        variant = decided_variant(device, plan, sharing[name], program)
-        ranges = variant_ranges(plan, variant)
-        context = KernelContext(program, target, decisions=Decisions.of(variant, program), symbol_ranges=ranges)
-        lowered = lowered_kernel(context, _printing(name, observe))
-        refusals = check_decisions(lowered, sharing[name][0], variant, plan, context)
-        if refusals:
-            raise PlanError(refusals[0], sharing[name][0].name)
-        kernel = emit_lowered(lowered.kernel, target, symbol)
-        functions = {symbol: kernel.function, **kernel.parts}
-        grains = grain(kernels.groups[name], kernel, device)
-        code[name] = KernelCode(symbol, functions, kernel.tasks, kernel.scratch_bytes, grains, kernel.symbols)
-    model = model_of(plan, kernels, code, folder, options.threads)
-    overrides = {"processor": options.processor, "features": options.features}
-    processor = device.target.model_copy(update={key: value for key, value in overrides.items() if value is not None})
-    processor = _with_units(processor, plan, target)
-    return dict(encode(compile_model(model, processor, folder, cache)))
+    processor = processor_of(plan, device, options)
+    sources = {
+        name: kernel_source(plan, sharing[name], program, device, processor, cache)
+        for name, program in kernels.programs.items()
+    }
+    code = _emitted(sources, observe) if ahead is None else _compiled(sources, ahead)
+    grained = {
+        name: replace(each, grain=grain(kernels.groups[name], each.tasks, device)) for name, each in code.items()
+    }
+    model = model_of(plan, kernels, grained, folder, options.threads)
+    return dict(encode(compile_model(model, processor, folder, cache, ahead=ahead)))
 
 
-def _with_units(processor: Target, plan: Plan, target: CpuTarget) -> Target:
-    """A processor with the features of the units that a plan names."""
-    named = {unit for group in plan.groups for variant in group.variants for unit in variant.units.values()}
-    functions = [function for function, unit in target.units.items() if unit in named]
-    instructions = [INSTRUCTIONS.get((target.architecture, function)) for function in functions]
-    wanted = [f"+{each.features[target.vector_bytes]}" for each in instructions if each is not None and each.features]
-    missing = tuple(feature for feature in wanted if feature not in processor.features)
-    return processor.model_copy(update={"features": (*processor.features, *missing)}) if missing else processor
+def begin_kernel(
+    plan: Plan,
+    groups: Sequence[Group],
+    program: Program,
+    device: DeviceSpec,
+    options: CodegenOptions,
+    cache: Path | None,
+    ahead: CallsAhead,
+) -> None:
+    """Let a process compile the kernel of a program that groups of a plan share."""
+    source = kernel_source(plan, groups, program, device, processor_of(plan, device, options), cache)
+    ahead.begin(program.name, calls.compile_kernel, source)
+
+
+def _compiled(sources: Mapping[str, KernelSource], ahead: CallsAhead) -> dict[str, KernelCode[Code]]:
+    """Kernels compiled by other processes, those that no process has begun yet too."""
+    for name, source in sources.items():
+        ahead.begin(name, calls.compile_kernel, source)
+    return {name: ahead.result(name, calls.compile_kernel, source) for name, source in sources.items()}
+
+
+def _emitted(sources: Mapping[str, KernelSource], observe: Observe | None) -> dict[str, KernelCode[Code]]:
+    """Kernels as functions that are not yet compiled."""
+    from tilec.codegen.cpu.compile.object_files import emit_source
+
+    return {name: emit_source(source, _printing(name, observe)) for name, source in sources.items()}
 
 
 def _printing(name: str, observe: Observe | None) -> Callable[[str, KernelIR], None] | None:
@@ -87,19 +100,19 @@ def _printing(name: str, observe: Observe | None) -> Callable[[str, KernelIR], N
     return lambda step, kernel: observe(name, step, kernel_text(kernel))
 
 
-def grain(group: Group, kernel: Kernel, device: DeviceSpec) -> int | Expr:
+def grain(group: Group, tasks: int | Expr, device: DeviceSpec) -> int | Expr:
     """The fewest tasks of a kernel worth handing to a thread, from what the group computes and moves (A13)."""
     lowest = device.level_names[1]
     moved = [each for part in (group.cost.read, group.cost.written) for each in part.values()]
     rate = (device.float_rate or max(unit.rate for unit in device.compute)) / device.cores
     bandwidth = device.bandwidth(lowest, 1) or rate
-    if not isinstance(kernel.tasks, int):
-        return _grain_over_symbols(kernel.tasks, group.cost.flops, moved, rate, bandwidth)
-    if kernel.tasks <= 1:
+    if not isinstance(tasks, int):
+        return _grain_over_symbols(tasks, group.cost.flops, moved, rate, bandwidth)
+    if tasks <= 1:
         return 1
     total = sum(constant_value(each) or 0 for each in moved)
     seconds = max((constant_value(group.cost.flops) or 0) / rate, total / bandwidth)
-    return max(1, min(kernel.tasks, ceil(SHARE * kernel.tasks / max(seconds, 1e-12))))
+    return max(1, min(tasks, ceil(SHARE * tasks / max(seconds, 1e-12))))
 
 
 def _grain_over_symbols(tasks: Expr, flops: Expr, moved: Sequence[Expr], rate: float, bandwidth: float) -> Expr:

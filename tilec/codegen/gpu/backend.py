@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from tilec.calls_ahead import CallsAhead
     from tilec.codegen.kernels import Kernels
     from tilec.ir.plan import Plan
     from tilec.spec.device import DeviceSpec
@@ -52,6 +53,7 @@ def build(
     folder: Path,
     cache: Path | None,  # noqa: ARG001
     observe: Observe | None,  # noqa: ARG001
+    ahead: CallsAhead | None,  # noqa: ARG001
 ) -> Mapping[str, Any]:
     """Print, and compile, the kernels of a lowered plan."""
     from tilec.codegen.gpu.build_model import build

@@ -36,7 +36,10 @@ def generate_kernels(job: Job, source: StageInput, target: Path, advance: Advanc
     require_files(plan.files, target.parent)
     observe = TextPrinter(job.listener.note) if job.recipe.codegen.print_between_passes else None
     options, folder = job.recipe.codegen, target.parent
-    body = codegen(plan, job.device, options, folder=folder, cache=job.cache, advance=advance, observe=observe)
+    ahead = job.ahead if observe is None else None
+    body = codegen(
+        plan, job.device, options, folder=folder, cache=job.cache, advance=advance, observe=observe, ahead=ahead
+    )
     _note_missing(job, body)
     beside: dict[str, Iterable[bytes]] = {}
     if not source.folder.samefile(target.parent) or source.path.name != FILES["plan"]:

@@ -48,12 +48,13 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     """Plan a graph for the job's device."""
     from tilec.ir.codec import graph_from_json, plan_to_json
     from tilec.ir.verify.graph import check_graph
-    from tilec.pipeline.code_decisions import decide_for
+    from tilec.pipeline.code_decisions import announce_for, begin_compiler, decide_for
     from tilec.pipeline.search_progress import SearchProgress
     from tilec.scheduler import schedule
     from tilec.scheduler.trace import NO_TRACE
 
     assert job.device is not None
+    begin_compiler(job)
     graph = graph_from_json(source.body, source.place)
     refuse_illegal("graph", check_graph(graph), source)
     files = _files_beside(job, target)
@@ -62,7 +63,7 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
         printer("import", graph)
     with tuner_of(job, graph, target, advance) as tuner:
         trace = SearchProgress(printer or NO_TRACE, advance)
-        plan = schedule(graph, job.device, job.recipe.schedule, trace, tuner, decide_for(job.device))
+        plan = schedule(graph, job.device, job.recipe.schedule, trace, tuner, decide_for(job.device), announce_for(job))
     if job.recipe.schedule.bounds:
         plan = _with_bounds(plan, job)
     if tuner is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -30,9 +30,20 @@ class Decide(Protocol):
         Raises UnsupportedError where there is no code for it."""
 
 
-def with_code_decisions(plan: Plan, programs: Mapping[str, Program], decide: Decide) -> Plan:
-    """The plan with what a back end decides, once for every kernel of the `programs`; kernels get the names of what is
-    decided. Raises RefusedCodeError for groups that it has no code for."""
+Announce = Callable[[Plan, Sequence[Group], Program], None]
+"""Called with a plan, the groups that share a kernel, each with the decided variant alone, and its tile program, as
+soon as the code of the kernel is decided."""
+
+
+def no_announcement(_plan: Plan, _groups: Sequence[Group], _program: Program) -> None:
+    """Nobody hears of kernels."""
+
+
+def with_code_decisions(
+    plan: Plan, programs: Mapping[str, Program], decide: Decide, announce: Announce = no_announcement
+) -> Plan:
+    """The plan with what a back end decides, once for every kernel of the `programs`, which is announced; kernels get
+    the names of what is decided. Raises RefusedCodeError for groups that it has no code for."""
     sharing: dict[str, list[Group]] = {}
     for group in plan.groups:
         for variant in group.variants:
@@ -47,7 +58,10 @@ def with_code_decisions(plan: Plan, programs: Mapping[str, Program], decide: Dec
             continue
         first = groups[0]
         name = kernel_name(first.nodes, first.outputs, first.connect, variant, plan.tensors, plan.levels)
-        decided |= {(group.name, kernel): _like(first, replace(variant, kernel=name), group) for group in groups}
+        alike = {group.name: _like(first, replace(variant, kernel=name), group) for group in groups}
+        decided |= {(group, kernel): each for group, each in alike.items()}
+        alone = [replace(group, variants=(alike[group.name],)) for group in groups]
+        announce(plan, alone, replace(programs[kernel], name=name))
     if refused:
         raise RefusedCodeError(refused)
     named = tuple(

@@ -14,14 +14,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from types import FrameType
 from typing import Any, NoReturn
 
+from tilec.calls_ahead import end_with
 from tilec.spec.cpus import usable_cpus
-
-_SECONDS = 1.0
-"""Interval at which a child checks that its parent is alive, in seconds."""
-
 
 _ALONE: ContextVar[bool] = ContextVar("alone", default=False)
 
@@ -78,20 +74,11 @@ def _copied() -> int:
 def _serve(work: Callable[[], Any], writer: int) -> NoReturn:
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _end_with(os.getppid())
+        end_with(os.getppid())
         with open(writer, "wb") as answer:
             answer.write(pickle.dumps(work(), pickle.HIGHEST_PROTOCOL))
     finally:
         os._exit(0)
-
-
-def _end_with(parent: int) -> None:
-    def look(_number: int, _frame: FrameType | None) -> None:
-        if os.getppid() != parent:
-            os._exit(1)
-
-    signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, _SECONDS, _SECONDS)
 
 
 def _answer(data: bytes) -> Any:

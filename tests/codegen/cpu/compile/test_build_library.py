@@ -49,7 +49,7 @@ def test_objects_are_kept_in_the_cache(tmp_path, monkeypatch):
     assert kept == members - {INTERFACE}
     shutil.rmtree(tmp_path / "a")
     monkeypatch.setattr(
-        "tilec.codegen.cpu.compile.build_library.compile_function", lambda *_: pytest.fail("compiled again")
+        "tilec.codegen.cpu.compile.object_files.compile_function", lambda *_: pytest.fail("compiled again")
     )
     assert compile_model(chain(4, 8, 3), HOST, tmp_path / "a", cache) == manifest
 

@@ -13,7 +13,7 @@ from onnx import helper
 
 from tests.codegen.cpu.running import AVX2, AVX512, NEON
 from tests.lower.cases import Case
-from tilec.codegen.cpu import build_model as model_module
+from tilec.codegen.cpu.compile import object_files
 from tilec.codegen.cpu.compile.compile_tir import compile_function
 from tilec.codegen.cpu.emit.emit_kernel import emit, emit_lowered
 from tilec.codegen.cpu.target import CpuTarget
@@ -109,7 +109,7 @@ def test_models_whose_tensors_no_cache_holds(tmp_path: Path, monkeypatch, column
         asked.append(kernel.nontemporal)
         return emit_lowered(kernel, target, symbol)
 
-    monkeypatch.setattr(model_module, "emit_lowered", noted)
+    monkeypatch.setattr(object_files, "emit_lowered", noted)
     whole, recipe = host().device, host().recipe
     small = whole.levels[1].model_copy(update={"capacity": 1024, "units": 1})
     device = whole.model_copy(update={"levels": (whole.levels[0], small, *whole.levels[2:])})

@@ -21,12 +21,11 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.emit.kernel_function import PrimExpr, PrimFunc
+from tilec.codegen.cpu.kernel_source import HOST_SYMBOL
 from tilec.codegen.launch_sizes import MOST_TASKS
 from tilec.codegen.launch_table import Launch, PointerTable, waits
 from tilec.codegen.shape_program import Number, Size
 from tilec.errors import UnsupportedError
-
-SYMBOL = "tilec_main"
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,8 @@ def host_function(launches: Sequence[Launch], table: PointerTable) -> PrimFunc:
             )
     segments = [[launch for launch in real if launch.segment == k] for k in sorted({each.segment for each in real})]
     with IRBuilder() as builder, I.prim_func(s_tir=True):
-        I.func_name(SYMBOL)
-        I.func_attr({"global_symbol": SYMBOL})
+        I.func_name(HOST_SYMBOL)
+        I.func_attr({"global_symbol": HOST_SYMBOL})
         I.func_ret(tvm.ir.PrimType("int32"))
         job, worker = I.arg("job", I.ptr("uint8")), I.arg("worker", I.int64())
         tasks = I.alloc_buffer((1,), "int64", scope="local")
