@@ -5,6 +5,7 @@ tvm_ffi imports PyTorch wherever that is installed, to take its tensors: seconds
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ _own = False
 def begin() -> None:
     """Let this process be tilec's own; nothing else in it uses tvm_ffi."""
     global _own
+    gc.set_threshold(100_000, 20, 50)  # a compiler's data lives on: collecting garbage takes a tenth of `schedule`
     _own = True
 
 

@@ -1,6 +1,5 @@
 """The commands of `tilec`, in the order in which the pipeline runs them."""
 
-import gc
 import sys
 from typing import Annotated
 
@@ -86,7 +85,6 @@ app.add_typer(cache.app, name="cache")
 
 def run() -> None:
     """Run the command line and exit."""
-    gc.set_threshold(100_000, 20, 50)  # a compiler's data lives on: collecting garbage takes a tenth of `schedule`
     escape_unencodable()
     try:
         app(prog_name="tilec")
