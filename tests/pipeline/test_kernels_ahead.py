@@ -32,11 +32,12 @@ def job() -> Job:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """Products whose sizes differ, so that their kernels do."""
-    nodes = [helper.make_node("MatMul", ["x", "a"], ["h"]), helper.make_node("Softmax", ["h"], ["s"])]
-    nodes.append(helper.make_node("MatMul", ["s", "b"], ["y"]))
+    """Products that nothing connects and whose sizes differ, so that their kernels do."""
+    nodes = [helper.make_node("MatMul", ["x", "a"], ["h"]), helper.make_node("Softmax", ["h"], ["y"])]
+    nodes.append(helper.make_node("MatMul", ["z", "b"], ["w"]))
     weights = [weight("a", 24, 40), weight("b", 40, 16)]
-    return save(tmp_path / "model.onnx", nodes, [value("x", 8, 24)], [value("y", 8, 16)], weights)
+    inputs, outputs = [value("x", 8, 24), value("z", 5, 40)], [value("y", 8, 40), value("w", 5, 16)]
+    return save(tmp_path / "model.onnx", nodes, inputs, outputs, weights)
 
 
 def files(folder: Path) -> dict[str, bytes]:

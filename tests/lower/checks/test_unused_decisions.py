@@ -41,7 +41,7 @@ VAIN = {
         replace(ATTENTION, more={"loads": {"V": ("l2",)}, "copies": {"reg": {"V": 2}}}),
         "V",
         "number of copies at reg",
-        "not held",
+        "no serial loop there loads it from an input",
     ),
 }
 

@@ -244,7 +244,7 @@ def test_reductions_have_schedules_for_few_and_many_rows(kind: str) -> None:
     text, along, rows, columns = REDUCTIONS[kind]
     graph = make_graph({"x": ("R", "C")}, [(text, {"m": "R", "k": "C"})], ["y"], {}, ["R", "C"])
     ranges = {"R": SymbolRange(1, 1 << 20, likely=rows), "C": SymbolRange(1, 1 << 20, likely=columns)}
-    plan = schedule(replace(graph, symbol_ranges=ranges), threaded("a100"))
+    plan = schedule(replace(graph, symbol_ranges=ranges), threaded("a100[levels.smem.asynchronous=false]"))
     (group,) = plan.groups
     tiles = []
     for at in zip(rows, columns, strict=True):

@@ -165,7 +165,7 @@ def test_a_group_that_fell_apart_says_what_would_fit(size: int, most: int, fits:
     gpu = target_model_of(device("a100"))
     small = replace(gpu, levels=(gpu.levels[0], replace(gpu.levels[1], capacity=most), gpu.levels[2]))
     problem = FusionProblem(graph, fuse_registers(graph).parts, small, Candidates(), "time", frozenset({"top"}))
-    tile = replace(problem.core_tiles((0, 1))[0], sizes={"m": size}, steps={})
+    tile = replace(problem.core_tiles((0, 1))[0], sizes={"m": size}, steps={}, stages=1)
     problem.cache.tiles[problem.key((0, 1), ("top",))] = (LOWERED_CANDIDATES, (tile,))
     reason = illegality((0, 1), problem, GroupBuilder(graph))
     assert reason.code == "capacity"

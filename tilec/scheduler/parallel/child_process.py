@@ -24,7 +24,8 @@ _ALONE: ContextVar[bool] = ContextVar("alone", default=False)
 
 def process_count() -> int:
     """Number of processes that the search may use."""
-    return len(usable_cpus()) if sys.platform == "linux" and not _ALONE.get() else 1
+    forks = sys.platform == "linux" and hasattr(os, "fork")
+    return len(usable_cpus()) if forks and not _ALONE.get() else 1
 
 
 @contextmanager
