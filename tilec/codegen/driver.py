@@ -35,9 +35,8 @@ def codegen(
 
     `folder` holds the weight files that the plan names and gets packed weights and the library; `cache` keeps
     object files across models; `observe` is called after every pass over a kernel; calls that began `ahead` are
-    not made again.  A device without a back end gets
-    tile programs only.  Raises TilecError, of which UnavailableError, before anything is written, when the device's
-    back end cannot compile here.
+    not made again.  A device without a back end gets tile programs only.  Raises TilecError, of which UnavailableError,
+    before anything is written, when the device's back end cannot compile here.
     """
     backend = backend_of(device)
     obstacle = _obstacle(backend, device, ahead) if backend is not None else None

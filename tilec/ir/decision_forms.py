@@ -20,7 +20,8 @@ ITERATORS = frozenset({"spatial", "reduce", "iterator"})
 Effect = Literal["part", "task order", "reduce loop", "shared loop", "buffer", "asynchronous load", "unchecked"]
 """When a decision shows in the tile program (`lower/checks/unused_decisions.py` has a rule for each): its node ends a
 part at its level; its tile loops at its level are several that are spread; its level has reduce loops; its node leads a
-shared loop that has steps; its tensor has a buffer at its level; not checked."""
+shared loop that has steps; its tensor has a buffer at its level; a serial loop there loads its tensor ahead; not
+checked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ def operands(m, n, k, ttype="f32"):
         (8, 8, 64, 16, "f32", None),  # rows of 16 bytes
         (9, 5, 33, 8, "f32", None),  # single elements, a short last step
         (9, 5, 33, 8, "f32", 0.0),  # zeros beyond the tensors
+        (9, 5, 33, 8, "f32", -0.0),  # with a sign, which no asynchronous copy fills in
         (8, 8, 24, 8, "f16", None),
         (9, 3, 21, 4, "f16", 0.0),  # two bytes, which no asynchronous copy has
         (8, 4, 6, 8, "f32", None),  # fewer rounds than copies
@@ -69,6 +70,8 @@ def test_sums_are_those_of_the_elements(m, n, k, step, ttype, fill, stages):
     np.testing.assert_array_equal(found["y"], expected)
     assert text.count("t_wait_copies") == 1
     assert ("t_copy(" in text) == ((ttype, fill) != ("f16", 0.0))
+    guarded = re.search(r"t_copy\([^;]*(?<!true)\);", text) is not None
+    assert guarded == (ttype == "f32" and str(fill) == "0.0")
     assert text.count("t_barrier();") == 1, "it makes copies visible, and keeps them until all have read them"
 
 

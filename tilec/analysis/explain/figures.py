@@ -36,11 +36,13 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A tile that a core's level may hold of a group: sizes of the last node, reduce steps by node, register tiles by
-    the last node of each part; what the objective counts (picoseconds or bytes), whether it fits, its prediction."""
+    """A tile that a core's level may hold of a group: sizes of the last node, reduce steps by node, the copies of what
+    these load (1: loads are waited for where they stand), register tiles by the last node of each part; what the
+    objective counts (picoseconds or bytes), whether it fits, its prediction."""
 
     tile: Sizes
     steps: Mapping[str, Sizes]
+    copies: int
     registers: Mapping[str, Sizes]
     objective: int
     fits: bool
@@ -58,6 +60,7 @@ def candidate(problem: FusionProblem, members: Sequence[int], tile: TaskTile) ->
     return Candidate(
         dict(tile.sizes),
         {node: dict(of) for node, of in tile.steps.items()},
+        tile.stages,
         {name: dict(register.sizes) for name, register in zip(finals, tile.registers, strict=True) if register.sizes},
         whole(tile.objective, problem),
         tile.fits,

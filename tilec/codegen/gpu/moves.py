@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import copysign
 
 from tilec.codegen.gpu.copies import WIDEST, Copy, conditions, constant_element, store_element
 from tilec.codegen.gpu.index_text import is_multiple
@@ -82,8 +83,8 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
 
 
 def _zero(copy: Copy, missing: Sequence[Expr]) -> bool:
-    """Whether elements that do not exist below, if there may be any, are zeros."""
-    return not missing or not copy.fill
+    """Whether elements that do not exist below, if there may be any, have no bit set."""
+    return not missing or copy.fill is None or (copy.fill == 0 and copysign(1.0, copy.fill) > 0)
 
 
 def _divides(copy: Copy, vector: int) -> bool:

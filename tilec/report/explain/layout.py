@@ -37,6 +37,7 @@ def candidate_rows(candidates: Sequence[Candidate], heads: Sequence[str]) -> lis
     for head, each in zip(heads, candidates, strict=True):
         of = each.prediction
         steps = " ".join(f"{node}:{fact_text(dict(sizes))}" for node, sizes in each.steps.items())
+        steps += f", {each.copies} copies" if each.copies > 1 else ""
         times = (of.compute, of.stream, of.copy, of.wait, of.task, of.span, of.drawn, of.picoseconds)
         rows.append(
             [
