@@ -15,7 +15,8 @@ from tilec.ir.address_spaces import address_spaces, place_bytes
 from tilec.ir.algebra import KnownRanges, bounds_of, simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value
 from tilec.ir.program import Buffer, Program
-from tilec.ir.storage import stored_shape, strides
+from tilec.ir.storage import position, stored_shape
+from tilec.ir.types import TTYPES
 
 LANE, UNIT, THREAD = Var("#lane"), Var("#unit"), Var("#tid")
 """The lane within its unit, the unit and the thread within the block."""
@@ -68,17 +69,20 @@ class KernelState:
         return " && ".join(index_text(part, self.names, ranges) for part in parts)
 
     def flat(self, buffer: Buffer, index: Sequence[Expr], ranges: KnownRanges) -> Expr:
-        """The position of an element in the storage of a buffer in memory."""
-        total: Expr = Const(0)
-        for at, begin, stride in zip(index, buffer.lo, strides(buffer), strict=True):
-            total = Binary("+", total, Binary("*", Binary("-", at, begin), stride))
-        return simplify(total, ranges)
+        """The position of an element in the storage of a buffer in memory; where rows are swizzled before pieces are
+        permuted, which leaves the elements of a piece together."""
+        return position(buffer, index, ranges)
 
     def address(self, buffer: Buffer, index: Sequence[Expr], ranges: KnownRanges) -> str:
         """A pointer to an element of a buffer in memory."""
         at = self.flat(buffer, index, ranges)
         name = self.names[buffer.name]
-        return name if at == Const(0) else f"{name} + {self.text(at, ranges, is_wide(buffer))}"
+        if at == Const(0):
+            return name
+        text = self.text(at, ranges, is_wide(buffer))
+        if buffer.swizzle:
+            text = f"t_swizzled({text}, {buffer.swizzle}, {TTYPES[buffer.ttype].bits // 8})"
+        return f"{name} + {text}"
 
     def memory(self, verb: str, buffer: Buffer, vector: int = 1) -> str:
         """The primitive of tile.h that loads (`LD`) or stores (`ST`) so many elements of a buffer."""

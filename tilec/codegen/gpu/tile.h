@@ -63,13 +63,19 @@ T_BITS bf16 t_bf16(float x) {
 T_BITS float t_round_f16(float x) { return t_f32(t_f16(x)); }
 T_BITS float t_round_bf16(float x) { return t_f32(t_bf16(x)); }
 
+// The place of an element of `size` bytes in panels of `bytes` a row, whose pieces of 16 bytes are permuted in every line
+// of 128 bytes by its number.
+T_BITS unsigned t_swizzled(unsigned at, unsigned bytes, unsigned size) {
+  return at ^ at / (128 / size) % (bytes / 16) * (16 / size);
+}
+
 // -- memory: G is global, S shared, N neighbours at once
 
 #ifdef TILE_EMULATOR
 #include "emu.h"
 #else
 #define T_KERNEL extern "C" __global__
-#define SMEM(name) extern __shared__ __align__(128) unsigned char name[]
+#define SMEM(name) extern __shared__ __align__(1024) unsigned char name[]
 #define tid_ ((int)threadIdx.x)
 #define bid_ ((int)blockIdx.x)
 #define t_barrier() __syncthreads()

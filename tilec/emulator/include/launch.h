@@ -23,7 +23,7 @@ struct Launch {
 inline void start_launch(const Launch& launch) {
   int warps = ((int)launch.threads + LANES - 1) / LANES;
   shared_bytes = launch.shared_bytes;
-  shared_memory = (char*)aligned_alloc(128, (shared_bytes + 255) / 128 * 128);
+  shared_memory = (char*)aligned_alloc(1024, (shared_bytes + 2047) / 1024 * 1024);
   regions.assign(launch.regions, launch.regions + launch.region_count);
   shadows.clear();
   shadows.emplace_back(shared_memory, shared_bytes, 1);

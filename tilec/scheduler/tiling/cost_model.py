@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tilec.ir.expr import TensorExpr
 from tilec.scheduler.analysis.window_propagation import Box, extent_of, extents_of
-from tilec.scheduler.tiling.bank_padding import paddings, row_of
+from tilec.scheduler.tiling.bank_layouts import conflicting_bytes, row_layouts, row_of
 from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
@@ -175,7 +175,10 @@ def _terms(
         if target.spills_sums or problem.chain is not None:
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * times * (times > 1)
     resident = _resident(problem, np.zeros_like(held) if least else held, tasks)
-    work = _cycles(problem, seen, loops, resident) / target.clock
+    cycles = _cycles(problem, seen, loops, resident)
+    if problem.banked:
+        cycles = cycles + conflicting_bytes(problem, seen, loaded) / target.feed
+    work = cycles / target.clock
     copy = copied / target.copy
     rounds: Floats = np.asarray(sum(loops.rounds.values()) + (FEWEST_ROUNDS if least else 0), np.float64)
     drawn = _drawn(problem, drawn_bytes(problem, requested, seen, tasks, sizes, walk), tasks)
@@ -369,6 +372,14 @@ def pipelined(problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps) -
     return tuple(tensor for tensor, size in _pipelined(problem, loops, seen).items() if np.any(size > 0))
 
 
+def pads_and_swizzles(problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps) -> dict[str, tuple[int, int]]:
+    """Tensor whose rows are laid out in a core's level -> elements behind a row, bytes of a panel, for one tile."""
+    if not problem.banked:
+        return {}
+    seen = _held(problem, sizes, steps)[2]
+    return {t: (int(np.max(of.pad)), int(np.max(of.swizzle))) for t, of in row_layouts(problem, seen).items()}
+
+
 def _held(
     problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, wide: TileFootprints | None = None
 ) -> _Needs:
@@ -382,15 +393,15 @@ def _held(
     seen = tile_footprints(
         problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside, wide, moving
     )
-    pads = paddings(problem, seen) if problem.padded else {}
+    layouts = row_layouts(problem, seen) if problem.banked else {}
     total: list[Ints] = [np.asarray(0, np.int64) for _ in problem.parts]
     for tensor, (first, last) in problem.held.items():
         if tensor not in seen.elements:
             continue
         size = seen.elements[tensor] * problem.held_bytes(tensor)
-        if tensor in pads:
-            row = np.maximum(row_of(problem, seen, tensor, problem.padded[tensor]), 1)
-            size = size + seen.elements[tensor] // row * pads[tensor] * problem.held_bytes(tensor)
+        if tensor in layouts:
+            row = np.maximum(row_of(problem, seen, tensor, problem.banked[tensor]), 1)
+            size = size + seen.elements[tensor] // row * layouts[tensor].pad * problem.held_bytes(tensor)
         first, last = loops.span(tensor, first, last) if loops.rounds else (first, last)
         if tensor in problem.formers:
             size = 2 * size
