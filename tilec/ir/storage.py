@@ -70,6 +70,11 @@ def strides(buffer: Buffer) -> tuple[Expr, ...]:
     return _strides(buffer)[0]
 
 
+def panel_stride(buffer: Buffer) -> Expr:
+    """Elements between the panels of a swizzled buffer."""
+    return _strides(buffer)[1]
+
+
 def position(buffer: Buffer, index: Sequence[Expr], ranges: KnownRanges) -> Expr:
     """Elements in front of the one at an index of the tensor, before pieces are permuted."""
     steps, panel = _strides(buffer)

@@ -28,7 +28,7 @@ def emulated(tile_program, arrays, lanes, units=None, counts=None):
     """Run a program, whose `units` multiply matrices, in all orders of threads; returns its outputs and its text, and
     adds what the emulator tells to `counts`."""
     printed = kernel_of(tile_program, "kernel", lanes, KnownRanges(), units)
-    kernel = built(HEAD + printed.text, "kernel", max(32, lanes))
+    kernel = built(HEAD + "".join(printed.functions.values()) + printed.text, "kernel", max(32, lanes))
     shape = Shape(constant_value(printed.grid), printed.threads, constant_value(printed.shared_bytes))
     results = []
     for order in ORDERS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from tilec.codegen.gpu.c_text import storage_type
@@ -47,7 +47,7 @@ FEW_THREADS = 128
 @dataclass(frozen=True)
 class KernelText:
     """The text of a kernel and how it is launched: blocks and bytes of shared memory over the program's symbols, which
-    it takes as arguments behind its buffers."""
+    it takes as arguments behind its buffers. `functions` are what it calls beyond tile.h, by name."""
 
     symbol: str
     text: str
@@ -55,6 +55,7 @@ class KernelText:
     threads: int
     shared_bytes: Expr
     symbols: tuple[str, ...]
+    functions: Mapping[str, str] = field(default_factory=dict)
 
 
 def kernel_of(
@@ -82,7 +83,8 @@ def kernel_of(
     _body(state, body, inner)
     grid = iterations(loop.extent for loop in nest)
     head = _head(state, symbol, nest, grid, ranges)
-    return KernelText(symbol, f"{head}{state.lines.text}}}\n", grid, threads, _shared_bytes(program), program.symbols)
+    text = f"{head}{state.lines.text}}}\n"
+    return KernelText(symbol, text, grid, threads, _shared_bytes(program), program.symbols, state.functions)
 
 
 def _check_levels(program: Program) -> None:
@@ -154,6 +156,8 @@ def _body(state: KernelState, body: Sequence[Statement], ranges: KnownRanges) ->
             case Allocate(buffer):
                 _allocate(state, buffer, ranges)
             case Barrier():
+                if any(unit.reads_memory for unit, _ in state.maps.products.values()):
+                    state.lines.add("t_publish();")
                 state.lines.add("t_barrier();")
             case Loop(kind="spread"):
                 _spread(state, statement, ranges)
@@ -251,11 +255,11 @@ def _spread(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
     with state.nested(heads):
         for line in numbered(state, nest, which, total, inner):
             state.lines.add(line)
-        outside = state.active
+        outside, outer = state.active, state.nest
         state.active = f"unit < {count}" if together and count is not None and count < units else ""
-        state.spread = around | {each.variable for each in nest}
+        state.spread, state.nest = around | {each.variable for each in nest}, tuple(nest)
         _body(state, body, inner)
-        state.active, state.spread = outside, around
+        state.active, state.spread, state.nest = outside, around, outer
 
 
 def _acts_together(state: KernelState, statement: Statement) -> bool:

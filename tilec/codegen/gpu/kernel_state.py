@@ -14,7 +14,7 @@ from tilec.errors import UnsupportedError
 from tilec.ir.address_spaces import address_spaces, place_bytes
 from tilec.ir.algebra import KnownRanges, bounds_of, simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value
-from tilec.ir.program import Buffer, Program
+from tilec.ir.program import Buffer, Loop, Program
 from tilec.ir.storage import position, stored_shape
 from tilec.ir.types import TTYPES
 
@@ -29,7 +29,8 @@ WIDE = 1 << 31
 class KernelState:
     """`threads` of a block are units of `lanes`. `active` is the condition under which a unit has work while all
     threads go on together; `copies` says which copy of a buffer that has several is used; `spread` are the iterators
-    that differ between units. Ranges of variables go with the statements, since text below them knows more."""
+    that differ between units, `nest` the loops over them, `functions` what the text calls beyond tile.h,
+    by name. Ranges of variables go with the statements, since text below them knows more."""
 
     program: Program
     maps: LaneMaps
@@ -42,6 +43,8 @@ class KernelState:
     copies: dict[str, Expr] = field(default_factory=dict)
     active: str = ""
     spread: frozenset[str] = frozenset()
+    nest: tuple[Loop, ...] = ()
+    functions: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.names.assign({LANE.name: "lane", UNIT.name: "unit", THREAD.name: "tid"})
