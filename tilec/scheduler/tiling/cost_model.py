@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.expr import TensorExpr
+from tilec.ir.expr import TensorExpr, accesses, variables
 from tilec.scheduler.analysis.window_propagation import Box, extent_of, extents_of
 from tilec.scheduler.tiling.bank_layouts import conflicting_bytes, row_layouts, row_of
 from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
@@ -36,6 +36,10 @@ FEWEST_ROUNDS = 2
 
 STAGES = (2, 3, 4)
 """Copies of what a reduce loop loads that are tried where loads may be asynchronous."""
+
+BESIDE_SUMS = 64
+"""Registers of a lane beside the sums of instructions that read operands in memory, which cannot be split: the
+assembler refuses kernels of less than 26, and epilogues take some."""
 
 WORD = 4
 """Bytes of the smallest asynchronous copy (PTX ISA, cp.async)."""
@@ -462,6 +466,8 @@ def _part_cycles(
     count: Floats = np.asarray(prod(tiles.values()) * _crossing(problem, tile, box), np.float64)
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
     cycles = cycles * _ragged_depth(problem, problem.parts[number][0].expr, tile, loops)
+    if tile.beside:
+        cycles = np.where(_takes_groups(problem, number, tile, seen, loops), cycles, np.inf)
     if expr.tensor in loops.sums:
         for moved, rescaled in problem.rescaling.get(expr.tensor, {}).items():
             times = prod((hi - lo if i in moved else tiles[i] for i, (lo, hi) in box.items() if i in tiles), start=1)
@@ -485,6 +491,36 @@ def _ragged_depth(problem: TilingProblem, anchor: TensorExpr, tile: RegisterTile
     whole = extent_of(anchor.domain[tile.vector.iterator], problem.numbers)
     rounds = -(-whole // np.maximum(step, 1))
     return np.asarray(rounds * -(-step // unit.depth) / max(1, -(-whole // unit.depth)), np.float64)
+
+
+def _takes_groups(
+    problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints, loops: _Loops
+) -> NDArray[np.bool_]:
+    """Whether a core's tile consists of whole groups of warps of a unit that reads operands in memory, in whole steps,
+    and these lie there in swizzled rows, each warp's at the beginning of a panel."""
+    anchor, final = problem.parts[number][0].expr, problem.parts[number][-1].expr
+    unit = next(unit for unit, _ in problem.target.matrices if unit.name == tile.unit)
+    box, extents = seen.boxes[final.tensor], extents_of(final, problem.numbers)
+    if tile.beside is None or not all(i in box for i in tile.beside):
+        return np.asarray(False)
+    (rows, m), (columns, n) = (
+        (box[i][1] - box[i][0], tile.sizes.get(i) or extents[i] or 1) for i in tile.beside
+    )  # fmt: skip
+    depth = tile.vector.iterator
+    whole = extent_of(anchor.domain[depth], problem.numbers)
+    step = loops.steps.get(anchor.tensor, {}).get(depth, np.asarray(whole))
+    fits = (m == unit.rows) & (rows % (unit.rows * unit.warps) == 0) & (n % unit.columns == 0) & (columns % n == 0)
+    fits = fits & (whole % np.maximum(step, 1) == 0) & (step % unit.depth == 0)
+    registers = (m * n * WORD + BESIDE_SUMS * problem.target.lanes_bytes) * (rows // m) * (columns // n)
+    fits = fits & (registers <= problem.target.register_bytes)
+    layouts = row_layouts(problem, seen)
+    for access in accesses(anchor):
+        if access.tensor not in layouts:
+            return np.asarray(False)
+        swizzle = layouts[access.tensor].swizzle
+        deep = depth in variables(access.index[problem.banked[access.tensor]])
+        fits = fits & (swizzle > 0) & (deep | (n * problem.held_bytes(access.tensor) % np.maximum(swizzle, 1) == 0))
+    return np.asarray(fits)
 
 
 def _crossing(problem: TilingProblem, tile: RegisterTile, box: Box) -> Floats:
