@@ -33,14 +33,14 @@ class TargetModel:
     `core` is the index of the level of a core (the last one where a device has no level above it). `links` are the
     bandwidths with which each level is filled from the one before it, `draw` what a core that is alone draws of the
     lowest for its own. `cache` is what the largest cache below a core's level keeps, `transaction` the bytes that move
-    at once on the way into it; whether copies from the lowest level into a core's may be `asynchronous`. All units of a
-    core share `register_bytes`. `near` is what the level above a core's holds, `lanes_bytes` the width of a vector,
-    `registers` their number (`vectors`: whether there are any). A core reads `feed` bytes a cycle from its level into registers, fills it with `refill` bytes a
-    second and copies within it at `copy`. `peak` counts operations a second of the vectors of all cores, of f32.
-    `units` are functions of words that its compute units have, with their names, the fastest first, `matrices` its
-    units of matrices, each with how many times as fast as the peak it is. Half precision of the `widened` types, which
-    units take in words and matrices alone, is computed in f32. `costs` are the measured constants of its class of
-    machines.
+    at once on the way into it; whether copies from the lowest level into a core's may be `asynchronous`. All units
+    of a core share `register_bytes`. `near` is what the level above a core's holds, `lanes_bytes` the width of a
+    vector, `registers` their number (`vectors`: whether there are any). A core reads `feed` bytes a cycle from its
+    level into registers, fills it with `refill` bytes a second and copies within it at `copy`. `peak` counts
+    operations a second of the vectors of all cores, of f32. `units` are functions of words that its compute units
+    have, with their names, the fastest first, `matrices` its units of matrices, each with how many times as fast as
+    the peak it is. Half precision of the `widened` types, which units take in words and matrices alone, is computed
+    in f32. `costs` are the measured constants of its class of machines.
     """
 
     name: str

@@ -178,7 +178,7 @@ def _terms(
     for name, times in loops.sums.items():
         if target.spills_sums or problem.chain is not None:
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * times * (times > 1)
-    resident = _resident(problem, np.zeros_like(held) if least else held, tasks)
+    resident = _resident(problem, np.zeros_like(held) if least else held, tasks, seen)
     cycles = _cycles(problem, seen, loops, resident)
     if problem.banked:
         cycles = cycles + conflicting_bytes(problem, seen, loaded) / target.feed
@@ -417,11 +417,31 @@ def _held(
     return tasks, loops, seen, most
 
 
-def _resident(problem: TilingProblem, held: Ints, tasks: Ints) -> Ints:
-    """Tasks that share a core."""
+def _resident(problem: TilingProblem, held: Ints, tasks: Ints, seen: TileFootprints) -> Ints:
+    """Tasks that share a core: its level has room for them, and so have its registers where groups of warps, which
+    need many, compute a part."""
     target = problem.target
     share = np.clip(-(-tasks // target.cores), 1, target.costs.resident_tasks)
-    return np.asarray(np.clip(target.capacity // np.maximum(held, 1), 1, share), np.int64)
+    most = target.capacity // np.maximum(held, 1)
+    for number, tile in enumerate(problem.tiles):
+        if tile.beside is not None:
+            most = np.minimum(
+                most, target.register_bytes // np.maximum(_group_registers(problem, number, tile, seen), 1)
+            )
+    return np.asarray(np.clip(most, 1, share), np.int64)
+
+
+def _group_registers(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> Ints:
+    """Bytes of registers of the warps that compute a part of a task."""
+    assert tile.beside is not None
+    final = problem.parts[number][-1].expr
+    box, extents = seen.boxes.get(final.tensor, {}), extents_of(final, problem.numbers)
+    warps, sums = np.asarray(1, np.int64), WORD
+    for iterator in tile.beside:
+        size = tile.sizes.get(iterator) or extents.get(iterator) or 1
+        lo, hi = box.get(iterator, (0, size))
+        warps, sums = warps * -(-np.asarray(hi - lo) // size), sums * size
+    return np.asarray(warps * (sums + BESIDE_SUMS * problem.target.lanes_bytes))
 
 
 def register_tiles(
@@ -429,7 +449,7 @@ def register_tiles(
 ) -> list[RegisterTile]:
     """For every part the one of its register tiles that takes the fewest cycles in a core's tile."""
     tasks, loops, seen, held = _held(problem, sizes, steps)
-    resident = _resident(problem, held, tasks)
+    resident = _resident(problem, held, tasks, seen)
 
     found: list[RegisterTile] = []
     for number, tiles in enumerate(options):
@@ -511,8 +531,7 @@ def _takes_groups(
     step = loops.steps.get(anchor.tensor, {}).get(depth, np.asarray(whole))
     fits = (m == unit.rows) & (rows % (unit.rows * unit.warps) == 0) & (n % unit.columns == 0) & (columns % n == 0)
     fits = fits & (whole % np.maximum(step, 1) == 0) & (step % unit.depth == 0)
-    registers = (m * n * WORD + BESIDE_SUMS * problem.target.lanes_bytes) * (rows // m) * (columns // n)
-    fits = fits & (registers <= problem.target.register_bytes)
+    fits = fits & (_group_registers(problem, number, tile, seen) <= problem.target.register_bytes)
     layouts = row_layouts(problem, seen)
     for access in accesses(anchor):
         if access.tensor not in layouts:
