@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 
 from tilec.codegen.gpu.c_text import storage_type
@@ -198,8 +199,19 @@ def _serial(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
     with state.nested([f"for (int {name} = 0; {name} < {extent}; ++{name})"]):
         state.copies |= dict.fromkeys(pipeline.targets, pipeline.copy_of(Var(loop.variable)))
         _body(state, [each for each in loop.body[: wait + 1] if each not in pipeline.loads], inner)
-        begin_next(state, pipeline, inner)
-        _body(state, loop.body[wait + 1 :], inner)
+        rest = loop.body[wait + 1 :]
+        begin = partial(begin_next, state, pipeline, inner)
+        if not state.active and any(_is_in_flight(state, each) for each in rest):
+            state.meanwhile = begin
+        else:
+            begin()
+        _body(state, rest, inner)
+
+
+def _is_in_flight(state: KernelState, statement: Statement) -> bool:
+    """Whether a statement waits for products, so that something can begin meanwhile."""
+    product = state.maps.products.get(id(statement))
+    return product is not None and product[0].reads_memory
 
 
 def _guarded(state: KernelState, name: str, print_it: object) -> None:

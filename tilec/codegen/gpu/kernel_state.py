@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -28,9 +28,10 @@ WIDE = 1 << 31
 @dataclass
 class KernelState:
     """`threads` of a block are units of `lanes`. `active` is the condition under which a unit has work while all
-    threads go on together; `copies` says which copy of a buffer that has several is used; `spread` are the iterators
-    that differ between units, `nest` the loops over them, `functions` what the text calls beyond tile.h,
-    by name. Ranges of variables go with the statements, since text below them knows more."""
+    threads go on together; `copies` says which copy of a buffer that has several is used; `spread` are the
+    iterators that differ between units, `nest` the loops over them, `functions` what the text calls beyond tile.h,
+    by name; `meanwhile` prints what begins while the next products are in flight. Ranges of variables go with the
+    statements, since text below them knows more."""
 
     program: Program
     maps: LaneMaps
@@ -45,6 +46,7 @@ class KernelState:
     spread: frozenset[str] = frozenset()
     nest: tuple[Loop, ...] = ()
     functions: dict[str, str] = field(default_factory=dict)
+    meanwhile: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         self.names.assign({LANE.name: "lane", UNIT.name: "unit", THREAD.name: "tid"})

@@ -3,6 +3,7 @@
     t_warpgroup_fence(acc);                          sums are those that instructions begin with
     for (k ..) t_wgmma_..(acc, t_matrix(..), t_matrix(..));
     t_commit_products();
+    ..                                               loads of a later iteration begin
     t_wait_products(acc);                            all have read their factors and written their sums
 
 The tile of a warp has the rows of one instruction that are the warp's, its neighbours in the group have those beside.
@@ -70,6 +71,9 @@ def multiply_by_warpgroups(one: LaneTile, unit: MatrixUnit, product: MatrixProdu
             left, right = (_described(one, factor, positions, ranges) for factor in tile.factors)
             state.lines.add(f"{instruction.name}({sums.name}, {left}, {right});")
         state.lines.add("t_commit_products();")
+        if state.meanwhile is not None:
+            begin, state.meanwhile = state.meanwhile, None
+            begin()
         state.lines.add(f"t_wait_products({sums.name});")
         put_sums(one, sums)
 
