@@ -12,6 +12,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -25,7 +26,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 SECONDS = 1.0
-"""Interval at which a child checks that its parent is alive, in seconds."""
+"""Interval at which a child checks that its parent is alive, and the longest wait for the end of a thread."""
 
 
 class CallsAhead:
@@ -37,6 +38,7 @@ class CallsAhead:
         self._begun: dict[str, tuple[Callable[[Any], Any], Any, Future[Any]]] = {}
         self._pool: ProcessPoolExecutor | None = None
         self._processes: list[BaseProcess] = []
+        self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
         return self
@@ -48,6 +50,8 @@ class CallsAhead:
             self._pool.shutdown(wait=False, cancel_futures=True)
         for process in self._processes:
             process.kill()
+        for thread in self._threads:  # else it may close pipes while the interpreter ends and writes to them
+            thread.join(SECONDS)
 
     def begin(self, key: str, function: Callable[[T], Any], argument: T) -> None:
         """Let a process compute a call, unless one under the key has an equal argument."""
@@ -75,11 +79,12 @@ class CallsAhead:
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            before = multiprocessing.active_children()
+            before, threads = multiprocessing.active_children(), threading.enumerate()
             context = multiprocessing.get_context("fork")
             self._pool = ProcessPoolExecutor(self._count, context, _begin_child, (os.getpid(),))
             self._pool.submit(os.getpid)  # all processes are forked now
             self._processes = [each for each in multiprocessing.active_children() if each not in before]
+            self._threads = [each for each in threading.enumerate() if each not in threads]
         return self._pool
 
 

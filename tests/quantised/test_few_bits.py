@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
-from quantised.compile import compiled
+from quantised.compile import SLOW_MEMORY, compiled
 from tilec.ir.types import TTYPES
 from tilec.ir.words import pack_codes
 
@@ -86,7 +86,7 @@ def ports(path: Path) -> Path:
 @pytest.mark.parametrize("make", [blocks, contrib, described, ports])
 def test_models_of_few_bits_are_native_right_and_small(tmp_path: Path, make: Any) -> None:
     path = make(tmp_path / "model.onnx")
-    result = compiled(path, "--no-bounds", "--strict")
+    result = compiled(path, "--no-bounds", "--strict", "--device", SLOW_MEMORY)
     assert result.code == 0, result.error
     assert result.native == result.total
     assert set(result.verdicts) <= {"exact", "within rounding"}

@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto as T
 from onnx import helper
 
-from quantised.compile import compiled
+from quantised.compile import SLOW_MEMORY, compiled
 from quantised.test_few_bits import written
 from tilec import load
 from tilec.ir.words import pack_codes
@@ -61,7 +61,7 @@ def by_attribute(folder: Path) -> tuple[Path, list[str]]:
 def test_a_type_of_ones_own(tmp_path: Path, told) -> None:
     model, options = told(tmp_path)
     x = np.random.default_rng(9).integers(-4, 5, (3, K)).astype(np.float32)
-    result = compiled(model, "--no-bounds", *options)
+    result = compiled(model, "--no-bounds", "--device", SLOW_MEMORY, *options)
     assert (result.code, result.native) == (0, result.total), result.error
     (made,) = load(model.with_suffix(".tilec")).run({"x": x}).values()
     np.testing.assert_array_equal(made, x @ weights())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from quantised.compile import SLOW_MEMORY
 
 from tilec.importer import import_model
 from tilec.scheduler import schedule
@@ -15,9 +16,6 @@ from tilec.verify.whole_plan import WholePlan
 from verify.builds import OPTIONS, generated
 from verify.here import Here
 from verify.planted import FAULTS, models, planted
-
-SLOW_MEMORY = "host[levels.dram.bandwidth.total=2GB/s, levels.dram.bandwidth.reader=2GB/s]"
-"""Kernels read codes here, for decoding them takes less time than reading numbers instead."""
 
 
 @pytest.fixture

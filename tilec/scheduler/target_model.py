@@ -39,8 +39,8 @@ class TargetModel:
     level into registers, fills it with `refill` bytes a second and copies within it at `copy`. `peak` counts
     operations a second of the vectors of all cores, of f32. `units` are functions of words that its compute units
     have, with their names, the fastest first, `matrices` its units of matrices, each with how many times as fast as
-    the peak it is. Half precision of the `widened` types, which units take in words and matrices alone, is computed
-    in f32. `costs` are the measured constants of its class of machines.
+    the peak it is. Half precision of the `widened` types, in which no unit but those accumulates, is computed in
+    f32. `costs` are the measured constants of its class of machines.
     """
 
     name: str
@@ -195,7 +195,7 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
         peak=float(peak),
         units=tuple(words.items()),
         matrices=tuple((unit, rate / peak) for unit, rate in matrices),
-        widened=HALVES - {t for unit in device.compute if unit.name not in joined for t in unit.inputs},
+        widened=HALVES - {unit.accumulator for unit in device.compute if unit.name not in joined},
         costs=costs,
     )
 

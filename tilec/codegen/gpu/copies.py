@@ -49,15 +49,16 @@ def first_of(expr: Expr, variable: str, ranges: KnownRanges) -> Expr:
 
 
 def conditions(
-    state: KernelState, copy: Copy, index: Sequence[Expr], ranges: KnownRanges
+    state: KernelState, copy: Copy, index: Sequence[Expr], ranges: KnownRanges, dimensions: Sequence[int] | None = None
 ) -> tuple[list[Expr], list[Expr]]:
-    """(conditions for an element to be copied, conditions for it to exist below), without those that always hold."""
+    """(conditions for an element to be copied, conditions for it to exist below), without those that always hold: of
+    all dimensions, or of some."""
     own: list[Expr] = []
     exists: list[Expr] = []
-    for at, lo, hi in zip(index, copy.lo, copy.hi, strict=True):
-        own += _between(at, lo, hi, ranges)
-    for d, at in enumerate(index):
-        lower = copy.lower
+    lower = copy.lower
+    for d in range(len(index)) if dimensions is None else dimensions:
+        at = index[d]
+        own += _between(at, copy.lo[d], copy.hi[d], ranges)
         exists += _between(at, lower.lo[d], lower.hi[d], ranges)
         exists += _between(at, Const(0), state.shapes[copy.upper.tensor][d], ranges)
     exists = list(dict.fromkeys(exists))

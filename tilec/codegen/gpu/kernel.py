@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import prod
 
+from tilec.codegen.gpu.block_threads import acts_together, private_buffers, threads_of
 from tilec.codegen.gpu.c_text import storage_type
 from tilec.codegen.gpu.compute import compute
 from tilec.codegen.gpu.copies import Copy
@@ -14,10 +14,10 @@ from tilec.codegen.gpu.kernel_state import LANE, THREAD, UNIT, KernelState, decl
 from tilec.codegen.gpu.lanes import lane_maps
 from tilec.codegen.gpu.moves import fill, move
 from tilec.codegen.gpu.pipelined_loops import Pipeline, begin_first, begin_next
-from tilec.codegen.gpu.spread_loops import free_variables, iterations, numbered, spread_nest, spread_nests
+from tilec.codegen.gpu.spread_loops import free_variables, iterations, numbered, spread_nest
 from tilec.errors import UnsupportedError
 from tilec.ir.address_spaces import places
-from tilec.ir.algebra import KnownRanges, bounds_of, simplify
+from tilec.ir.algebra import KnownRanges, simplify
 from tilec.ir.concurrency import iterations_per_unit
 from tilec.ir.expr import Const, Expr, Var, constant_value
 from tilec.ir.lifetimes import statements
@@ -37,12 +37,6 @@ from tilec.ir.program import (
 )
 from tilec.ir.scopes import scope_of
 from tilec.ir.upper_envelope import largest
-
-MOST_THREADS = 1024
-"""Threads of a block (CUDA C++ Programming Guide, Compute Capabilities; HIP the same)."""
-
-FEW_THREADS = 128
-"""Threads that a block has at least, so that its copies keep memory busy."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +64,11 @@ def kernel_of(
     what has no GPU code."""
     _check_levels(program)
     nest, body = _grid(program)
-    threads = _threads(body, lanes, ranges)
-    state = KernelState(program, lane_maps(program, lanes, units), lanes, threads)
+    shared = _shared_bytes(program)
+    maps = lane_maps(program, lanes, units)
+    group = max((unit.warps for unit, _ in maps.products.values()), default=1)
+    threads = threads_of(program, body, lanes, ranges, shared, group)
+    state = KernelState(program, maps, lanes, threads)
     for parameter in program.parameters:
         state.buffers[parameter.name] = parameter
         state.shapes[parameter.tensor] = parameter.shape
@@ -85,7 +82,7 @@ def kernel_of(
     grid = iterations(loop.extent for loop in nest)
     head = _head(state, symbol, nest, grid, ranges)
     text = f"{head}{state.lines.text}}}\n"
-    return KernelText(symbol, text, grid, threads, _shared_bytes(program), program.symbols, state.functions)
+    return KernelText(symbol, text, grid, threads, shared, program.symbols, state.functions)
 
 
 def _check_levels(program: Program) -> None:
@@ -108,16 +105,6 @@ def _grid(program: Program) -> tuple[list[Loop], tuple[Statement, ...]]:
     if any(isinstance(each, Loop) and each.kind == "spread" and each.scope == scope for each in statements(body)):
         raise UnsupportedError(f"kernel {program.name} has several grids of blocks", hint="Plan its parts apart.")
     return nest, body
-
-
-def _threads(body: tuple[Statement, ...], lanes: int, ranges: KnownRanges) -> int:
-    """Threads of a block: a unit for each iteration of the largest nest, whole warps, as many as a block may have."""
-    most = FEW_THREADS
-    for nest in spread_nests(body):
-        extents = [bounds_of(loop.extent, ranges)[1] or MOST_THREADS for loop in nest]
-        most = max(most, prod(extents) * lanes)
-    whole = max(32, lanes)
-    return min(MOST_THREADS, -(-most // whole) * whole)
 
 
 def _shared_bytes(program: Program) -> Expr:
@@ -248,7 +235,8 @@ def _spread(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
     total = iterations(each.extent for each in nest)
     units = max(1, state.threads // state.lanes)
     count = constant_value(simplify(total, ranges))
-    together = any(_acts_together(state, each) for each in statements(body))
+    private = private_buffers(state.program)
+    together = any(acts_together(private, each) for each in statements(body))
     inner = with_ranges(ranges, {each.variable: each.extent for each in nest})
     if (count is None or count > units) and together:
         raise UnsupportedError(
@@ -272,15 +260,3 @@ def _spread(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
         state.spread, state.nest = around | {each.variable for each in nest}, tuple(nest)
         _body(state, body, inner)
         state.active, state.spread, state.nest = outside, around, outer
-
-
-def _acts_together(state: KernelState, statement: Statement) -> bool:
-    """Whether all threads execute a statement inside a spread loop together."""
-    match statement:
-        case Barrier() | Loop(kind="spread"):
-            return True
-        case Allocate(buffer):
-            state.buffers[buffer.name] = buffer
-        case LoadTiles(name) | Fill(name) | StoreTiles(_, name):
-            return not state.in_registers(state.buffers[name])
-    return False

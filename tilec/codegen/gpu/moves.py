@@ -58,25 +58,27 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
         offsets, inner, head = _linear(state, upper, lower, vector, ranges)
         index = [simplify(Binary("+", a, b), inner) for a, b in zip(upper.lo, offsets, strict=True)]
         own, missing = conditions(state, copy, index, inner)
-        if vector > 1 and (own or missing or not _pairs(state, copy, index, vector, inner)):
+        asynchronous = copy.asynchronous and size * vector in ASYNCHRONOUS and _zero(copy, missing)
+        if vector > 1 and not (
+            _pairs(state, copy, index, vector, inner)
+            and _alike(state, copy, index, inner)
+            and (asynchronous or not missing)
+        ):
             continue
         with state.nested([head]):
             here, there = state.address(upper, index, inner), state.address(lower, index, inner)
-            if (
-                copy.asynchronous
-                and size * vector in ASYNCHRONOUS
-                and upper.ttype == lower.ttype
-                and _zero(copy, missing)
-            ):
+            guard = [f"if ({state.condition(own, inner)})"] if own else []
+            if asynchronous and upper.ttype == lower.ttype:
                 present = state.condition(missing, inner) or "true"
-                with state.nested([f"if ({state.condition(own, inner)})"] if own else []):
+                with state.nested(guard):
                     state.lines.add(f"t_copy({size * vector}, {here}, {there}, {present});")
                 return
             if vector > 1:
                 source, target = (there, here) if copy.up else (here, there)
                 load = state.memory("LD", lower if copy.up else upper, vector)
                 store = state.memory("ST", upper if copy.up else lower, vector)
-                state.lines.add(f"{store}({target}, {load}({source}));")
+                with state.nested(guard):
+                    state.lines.add(f"{store}({target}, {load}({source}));")
                 return
             _element_move(state, copy, here, there, state.condition(own, inner), state.condition(missing, inner))
             return
@@ -93,6 +95,13 @@ def _divides(copy: Copy, vector: int) -> bool:
     order = lower.layout or tuple(range(len(lower.shape)))
     last = constant_value(upper.shape[order[-1]]) if order else None
     return upper.ttype == lower.ttype and last is not None and last % vector == 0
+
+
+def _alike(state: KernelState, copy: Copy, index: Sequence[Expr], ranges: KnownRanges) -> bool:
+    """Whether the elements of a vector, neighbours along the last dimension of storage, are copied or exist together:
+    none of the conditions is about that dimension."""
+    last = (copy.lower.layout or tuple(range(len(index))))[-1:]
+    return not any(conditions(state, copy, index, ranges, last))
 
 
 def _pairs(state: KernelState, copy: Copy, index: Sequence[Expr], vector: int, ranges: KnownRanges) -> bool:
