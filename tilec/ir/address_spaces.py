@@ -15,7 +15,7 @@ from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, constant_value
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Buffer
-from tilec.ir.storage import stored_bytes
+from tilec.ir.storage import storage_alignment, stored_bytes
 from tilec.ir.upper_envelope import at_most, total
 
 
@@ -63,14 +63,22 @@ def place_bytes(buffer: Buffer, space: AddressSpace, level: PlanLevel, iteration
     a unit, each rounded up to the alignment."""
     size = stored_bytes(buffer)
     divided = level.pool.instances if level.pool is not None and space.pooled else 1
-    size = _rounded(size, divided * space.alignment)
+    size = rounded_up(size, divided * place_alignment(buffer, space))
     if divided > 1:
         size = Binary("//", size, Const(divided))
     number = _product(iterations, buffer.copies)
     return simplify(Binary("*", size, number))
 
 
-def _rounded(size: Expr, unit: int) -> Expr:
+def place_alignment(buffer: Buffer, space: AddressSpace) -> int:
+    """What the offset of a buffer is a multiple of."""
+    return lcm(space.alignment, storage_alignment(buffer))
+
+
+def rounded_up(size: Expr, unit: int) -> Expr:
+    """The next multiple of a unit."""
+    if unit == 1:
+        return size
     match size:
         case Const(int() as value):
             return Const(-(-value // unit) * unit)

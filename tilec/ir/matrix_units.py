@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, constant_value, variables
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, TensorExpr, Var, constant_value, variables
 from tilec.ir.scalars import is_weak, type_of
 from tilec.ir.types import HALVES
 
@@ -28,8 +28,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class MatrixUnit:
-    """A unit of a device: types of the factors and of the sum, extents of one instruction, and the spans of the
-    fragments: (rows, depth) of the left factor, (depth, columns) of the right one, (rows, columns) of the sums."""
+    """A unit of a device: types of the factors and of the sum, extents of one instruction in a warp, and the spans of
+    the fragments: (rows, depth) of the left factor, (depth, columns) of the right one, (rows, columns) of the sums.
+
+    A unit whose factors have no spans reads them in memory. Its instructions take multiples of `columns` up to `most`;
+    `warps` along the rows execute one together, each with rows of its own."""
 
     name: str
     inputs: tuple[str, str]
@@ -37,9 +40,16 @@ class MatrixUnit:
     rows: int
     columns: int
     depth: int
-    left: tuple[Span, Span]
-    right: tuple[Span, Span]
+    left: tuple[Span, Span] | None
+    right: tuple[Span, Span] | None
     sums: tuple[Span, Span]
+    most: int = 0
+    warps: int = 1
+
+    @property
+    def reads_memory(self) -> bool:
+        """Whether instructions read factors in memory."""
+        return self.left is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +97,21 @@ def matrix_product(expr: TensorExpr, ttypes: Mapping[str, str], unit: MatrixUnit
     domain = expr.domain
     depth = max(reversed(depths), key=lambda i: constant_value(domain[i]) or LONG)
     return MatrixProduct(rows, columns, depth, bodies[1 - right], bodies[right])
+
+
+def reads_in_memory(product: MatrixProduct) -> bool:
+    """Whether factors lie in memory as units read them there: rows (or columns) and depth are their last dimensions, in
+    either order, and nothing else moves along these."""
+    sides = ((product.left, product.rows), (product.right, product.columns))
+    return all(_is_matrix(body, {along, product.depth}) for body, along in sides)
+
+
+def _is_matrix(body: Expr, moving: set[str]) -> bool:
+    if not isinstance(body, Access) or len(body.index) < len(moving):
+        return False
+    *around, last, innermost = body.index
+    named = {each.name for each in (last, innermost) if isinstance(each, Var)}
+    return named == moving and not any(moving & variables(each) for each in around)
 
 
 def narrow_factor(factor: Expr, ttypes: Mapping[str, str]) -> tuple[Expr | None, str]:

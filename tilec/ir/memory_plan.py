@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """A tensor or buffer that needs `size` bytes from step `born` to step `dies`, both included."""
+    """A tensor or buffer that needs `size` bytes from step `born` to step `dies`, both included, at a multiple of
+    `alignment`."""
 
     name: str
     size: int
     born: int
     dies: int
+    alignment: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def plan_memory(lives: Sequence[Life], alignment: int) -> Arena:
     wheel optimization), and other orders are tried in the same way; the smallest arena counts. Places are multiples of
     `alignment` bytes, and so are the sizes that they take.
     """
-    rounded = [Life(life.name, -(-life.size // alignment) * alignment, life.born, life.dies) for life in lives]
+    rounded = [replace(life, size=-(-life.size // alignment) * alignment) for life in lives]
     least = most_alive(rounded)
     best: Arena | None = None
     for key in _ORDERS:
@@ -84,11 +86,12 @@ def _placed(lives: Iterable[Life]) -> Arena:
         for at, end, first, last in placed:
             if first > dies or born > last:
                 continue
-            gap = at - cursor
+            start = -(-cursor // life.alignment) * life.alignment
+            gap = at - start
             if gap >= size and (waste is None or gap - size < waste):
-                best, waste = cursor, gap - size
+                best, waste = start, gap - size
             cursor = max(cursor, end)
-        offset = best if waste is not None else cursor
+        offset = best if waste is not None else -(-cursor // life.alignment) * life.alignment
         offsets[life.name] = offset
         insort(placed, (offset, offset + size, born, dies))
         total = max(total, offset + size)

@@ -144,6 +144,9 @@ class Variant:
                  a load into another layout is a transforming copy
     pads         level -> tensor -> elements that stay unused behind every row of its innermost dimension in storage
                  there, so that neighbouring rows begin in other banks (absent: 0)
+    swizzles     level -> tensor -> bytes, 32, 64 or 128, of the panels that its rows are cut into in storage there; the
+                 pieces of 16 bytes of a panel's row are permuted by the number of the row, so that those below one
+                 another lie in other banks (absent: whole rows, in order)
     shared       reductions that run in one reduce loop though one reads another's result, by node
     held         level -> tensor -> type in which the tensor is stored from that level upward (absent: its own): f32, in
                  which half precision is computed, for operands that a load at the level converts, and for results of
@@ -190,6 +193,9 @@ class Variant:
     )
     pads: Mapping[str, Mapping[str, int]] = field(
         default_factory=dict, metadata=decides("pad", "padding of rows", _tables(TENSOR, COUNT), "buffer")
+    )
+    swizzles: Mapping[str, Mapping[str, int]] = field(
+        default_factory=dict, metadata=decides("swizzle", "swizzle of rows", _tables(TENSOR, COUNT), "buffer")
     )
     units: Mapping[str, str] = field(
         default_factory=dict, metadata=decides("unit", "compute unit", Table(NODE, PLAIN), always_signed=True)

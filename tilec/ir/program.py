@@ -22,8 +22,9 @@ class Buffer:
 
     `lo` and `hi` are expressions over the loop variables around it and may leave the tensor; `shape` is the maximal
     width of the window, which is allocated; `layout` permutes the dimensions in storage (outermost first, empty for
-    row-major), and `pad` elements that stay unused follow every row of the innermost one; `copies` is the number of
-    instances for pipelining.
+    row-major), and `pad` elements that stay unused follow every row of the innermost one, or rows are stored in panels
+    of `swizzle` bytes whose pieces are permuted (`tilec.ir.storage`); `copies` is the number of instances for
+    pipelining.
 
     `offset` is its place in bytes, from the start of an instance of its level, or of the pool that the level shares
     (`tilec.ir.address_spaces`): there lie its copies, one after another, for each iteration that a unit executes
@@ -41,6 +42,7 @@ class Buffer:
     copies: int = 1
     offset: Expr | None = None
     pad: int = 0
+    swizzle: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ def _shape(buffer: Buffer) -> str:
 def _storage(buffer: Buffer) -> str:
     layout = f", layout {' '.join(map(str, buffer.layout))}" if buffer.layout else ""
     layout += f", pad {buffer.pad}" if buffer.pad else ""
+    layout += f", swizzle {buffer.swizzle}" if buffer.swizzle else ""
     copies = f", {buffer.copies} copies" if buffer.copies != 1 else ""
     return layout + copies + (f", at byte {text_of(buffer.offset)}" if buffer.offset is not None else "")
 

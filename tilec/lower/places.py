@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tilec.ir.address_spaces import address_spaces, place_bytes
+from tilec.ir.address_spaces import address_spaces, place_alignment, place_bytes, rounded_up
 from tilec.ir.concurrency import iterations_per_unit
 from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.lifetimes import spans, statements
@@ -64,19 +64,20 @@ def with_places(
             if spaces[buffer.level] == space and buffer.name in alive:
                 number = iterations.get(buffer.name, Const(1))
                 size = place_bytes(buffer, space, by_name[buffer.level], number)
-                lives.append(_Life(buffer.name, size, *alive[buffer.name]))
+                lives.append(_Life(buffer.name, size, *alive[buffer.name], place_alignment(buffer, space)))
         offsets |= _offsets(lives, space.alignment)
     return _replaced(body, offsets)
 
 
 @dataclass(frozen=True, slots=True)
 class _Life:
-    """A buffer that needs `size` bytes from step `born` to step `dies`, both included."""
+    """A buffer that needs `size` bytes from step `born` to step `dies`, both included, at a multiple of `alignment`."""
 
     name: str
     size: Expr
     born: int
     dies: int
+    alignment: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def _offsets(lives: Sequence[_Life], alignment: int) -> dict[str, Expr]:
     for life in lives:
         size = constant_value(life.size)
         if size is not None:
-            fixed[life.name] = Life(life.name, size, life.born, life.dies)
+            fixed[life.name] = Life(life.name, size, life.born, life.dies, life.alignment)
     arena = plan_memory(list(fixed.values()), alignment)
     offsets: dict[str, Expr] = {name: Const(offset) for name, offset in arena.offsets.items()}
     placed = [
@@ -110,19 +111,21 @@ def _offsets(lives: Sequence[_Life], alignment: int) -> dict[str, Expr]:
         for life in lives
         if life.name in fixed
     ]
-    return offsets | _symbolic([life for life in lives if life.name not in fixed], placed)
+    return offsets | _symbolic([life for life in lives if life.name not in fixed], placed, alignment)
 
 
-def _symbolic(lives: Sequence[_Life], placed: list[_Block]) -> dict[str, Expr]:
+def _symbolic(lives: Sequence[_Life], placed: list[_Block], alignment: int) -> dict[str, Expr]:
     """Offsets of buffers whose size depends on symbols, first born first: the first place that is free for all sizes,
-    which is the start or the end of a buffer placed before, else behind all that are alive at the same time."""
+    which is the start or the end of a buffer placed before, else behind all that are alive at the same time. Ends are
+    multiples of `alignment`."""
     offsets: dict[str, Expr] = {}
     for life in sorted(lives, key=lambda each: (each.born, each.name)):
         busy = [other for other in placed if other.meets(life)]
-        starts = dict.fromkeys((Const(0), *(other.end for other in placed)))
+        unit = life.alignment if life.alignment > alignment else 1
+        starts = dict.fromkeys((Const(0), *(rounded_up(other.end, unit) for other in placed)))
         options = ((start, total(start, life.size)) for start in starts)
         free = (start for start, end in options if all(other.clear_of(start, end) for other in busy))
-        start = next(free, None) or largest(other.end for other in busy)
+        start = next(free, None) or rounded_up(largest(other.end for other in busy), unit)
         offsets[life.name] = start
         placed.append(_Block(life, start, total(start, life.size)))
     return offsets

@@ -37,6 +37,7 @@ def buffer(s: LoweringContext, tensor: str, level: int, window: Window) -> Buffe
         layout=s.variant.layouts.get(name, {}).get(tensor, ()),
         copies=s.variant.copies.get(name, {}).get(tensor, 1),
         pad=s.variant.pads.get(name, {}).get(tensor, 0),
+        swizzle=s.variant.swizzles.get(name, {}).get(tensor, 0),
     )
 
 

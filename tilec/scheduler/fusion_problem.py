@@ -37,6 +37,9 @@ CLOSE_LOOK_GAIN = 0.7
 LOWERED_CANDIDATES = 6
 """Candidates of a group that are lowered until one fits."""
 
+SUMS = (128, 96, 64, 32, 16)
+"""Sums of a lane that are tried for units that read operands in memory: these take no registers."""
+
 SMALLER_REGISTER_COUNTS = (40, 20, 12, 8, 5)
 """Registers that are tried instead of all of them."""
 
@@ -283,6 +286,17 @@ class FusionProblem:
             self.limits,
         )
 
+    def usual_tiles(self, members: Sequence[int]) -> list[list[RegisterTile]]:
+        """The register tiles that parts have by themselves, and, where some lie beside one another, those of warps that
+        are alone: a group may leave no room for whole groups of warps."""
+        usual = self.usual(members)
+        alone = [self._alone(n, tile) for n, tile in zip(members, usual, strict=True)]
+        return [usual] if alone == usual else [usual, alone]
+
+    def _alone(self, number: int, tile: RegisterTile) -> RegisterTile:
+        others = [other for other in self.tiles(number) if other.held == tile.held and other.beside is None]
+        return others[0] if tile.beside and others else tile
+
     def usual(self, members: Sequence[int]) -> list[RegisterTile]:
         """The register tiles that parts have by themselves, but for what the group makes: that is read in the type in
         which the group can hold it."""
@@ -354,7 +368,13 @@ class FusionProblem:
             for register in self.tiles(members[0]):
                 tiles += task_tiles(self.tiling_problem(members, outputs, [register]), most, tiles)
             return self._best(tiles, most)
-        usual = self.usual(members)
+        tiles = [tile for usual in self.usual_tiles(members) for tile in self._of_group(members, outputs, usual, most)]
+        return self._best(tiles, most)
+
+    def _of_group(
+        self, members: Sequence[int], outputs: tuple[str, ...], usual: Sequence[RegisterTile], most: int
+    ) -> list[TaskTile]:
+        """Tiles of a group for some register tiles, and for those that fit the best of them."""
         first = self.tiling_problem(members, outputs, usual)
         tiles = list(task_tiles(first, most))
         apart = sum(self.singles[n].objective for n in members)
@@ -364,7 +384,7 @@ class FusionProblem:
                 for n, runs, by_itself in zip(members, extents_in(first, tiles[0]), usual, strict=True)
             ]
             tiles += task_tiles(self.tiling_problem(members, outputs, fitted(first, tiles[0], options)), most, tiles)
-        return self._best(tiles, most)
+        return tiles
 
     def _best(self, tiles: Sequence[TaskTile], most: int) -> tuple[TaskTile, ...]:
         """Those that are worth most and fit, the smallest if none does."""
@@ -376,7 +396,8 @@ class FusionProblem:
         outputs = self.leaving(members)
         key = self.key(members, outputs)
         if key not in self.cache.looks:
-            self.cache.looks[key] = look(self.tiling_problem(members, outputs, self.usual(members)))
+            looks = [look(self.tiling_problem(members, outputs, usual)) for usual in self.usual_tiles(members)]
+            self.cache.looks[key] = min(looks, key=lambda found: (found[1], found[0]))
         return self.cache.looks[key]
 
 
@@ -395,10 +416,18 @@ def register_options(
     targets = [target]
     if target.hides_latency_by_threads and part[0].expr.reduce:
         targets += [replace(target, registers=n) for n in SMALLER_REGISTER_COUNTS if n < target.registers]
+    choices = matrix_choices(part[0].expr, graph, target)
+    in_memory = [matrix for matrix in choices if matrix.unit.reads_memory][:1]
     tiles = [
+        register_tile(part, graph, constants, replace(target, registers=n), numbers, within, matrix=matrix)
+        for n in SUMS
+        for matrix in in_memory
+        if n <= target.registers
+    ]
+    tiles += [
         register_tile(part, graph, constants, each, numbers, within, matrix=matrix)
         for each in targets
-        for matrix in matrix_choices(part[0].expr, graph, target)[:1]
+        for matrix in [matrix for matrix in choices if not matrix.unit.reads_memory][:1]
     ]
     tiles += [
         register_tile(part, graph, constants, each, numbers, within, held=held)

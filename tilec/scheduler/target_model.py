@@ -33,14 +33,14 @@ class TargetModel:
     `core` is the index of the level of a core (the last one where a device has no level above it). `links` are the
     bandwidths with which each level is filled from the one before it, `draw` what a core that is alone draws of the
     lowest for its own. `cache` is what the largest cache below a core's level keeps, `transaction` the bytes that move
-    at once on the way into it; whether copies from the lowest level into a core's may be `asynchronous`. `near` is what
-    the level above a core's holds, `lanes_bytes` the width of a vector, `registers` their number (`vectors`: whether
-    there are any). A core reads `feed` bytes a cycle from its level into registers, fills it with `refill` bytes a
-    second and copies within it at `copy`. `peak` counts operations a second of the vectors of all cores, of f32.
-    `units` are functions of words that its compute units have, with their names, the fastest first, `matrices` its
-    units of matrices, each with how many times as fast as the peak it is. Half precision of the `widened` types, in
-    which no unit but those accumulates, is computed in f32. `costs` are the measured constants of its class of
-    machines.
+    at once on the way into it; whether copies from the lowest level into a core's may be `asynchronous`. All units
+    of a core share `register_bytes`. `near` is what the level above a core's holds, `lanes_bytes` the width of a
+    vector, `registers` their number (`vectors`: whether there are any). A core reads `feed` bytes a cycle from its
+    level into registers, fills it with `refill` bytes a second and copies within it at `copy`. `peak` counts
+    operations a second of the vectors of all cores, of f32. `units` are functions of words that its compute units
+    have, with their names, the fastest first, `matrices` its units of matrices, each with how many times as fast as
+    the peak it is. Half precision of the `widened` types, in which no unit but those accumulates, is computed in
+    f32. `costs` are the measured constants of its class of machines.
     """
 
     name: str
@@ -62,6 +62,7 @@ class TargetModel:
     cache: int = 0
     transaction: int = 1
     asynchronous: bool = False
+    register_bytes: float = inf
     peak: float = 1.0
     units: tuple[tuple[str, str], ...] = ()
     matrices: tuple[tuple[MatrixUnit, float], ...] = ()
@@ -190,6 +191,7 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
         cache=max((level.capacity for level in device.levels[1:core] if level.managed == "implicit"), default=0),
         transaction=max(device.levels[0].transaction.bytes, device.levels[max(0, core - 1)].transaction.bytes),
         asynchronous=device.levels[core].asynchronous and chosen.index(core) == 1,
+        register_bytes=device.pools.get(device.levels[-1].pool or "", inf),
         peak=float(peak),
         units=tuple(words.items()),
         matrices=tuple((unit, rate / peak) for unit, rate in matrices),

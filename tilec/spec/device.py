@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from tilec.artifact import digest_object
 from tilec.errors import ConfigError, did_you_mean
@@ -130,9 +130,17 @@ class LaneSpan(Spec):
 class Fragments(Spec):
     """What each lane of a warp holds of the operands of a matrix instruction, axis by axis."""
 
-    a: dict[Literal["m", "k"], LaneSpan] = Field(description="left factor")
-    b: dict[Literal["k", "n"], LaneSpan] = Field(description="right factor")
+    a: dict[Literal["m", "k"], LaneSpan] | None = Field(
+        default=None, description="left factor (absent, with `b`: instructions read both factors in the core's level)"
+    )
+    b: dict[Literal["k", "n"], LaneSpan] | None = Field(default=None, description="right factor")
     c: dict[Literal["m", "n"], LaneSpan] = Field(description="sums")
+
+    @model_validator(mode="after")
+    def _both_factors_or_none(self) -> Self:
+        if (self.a is None) != (self.b is None):
+            raise ValueError("one factor has no fragment; instructions read both in memory or none")
+        return self
 
 
 class ComputeUnit(Spec):
@@ -147,6 +155,10 @@ class ComputeUnit(Spec):
     tile: dict[Literal["m", "n", "k"], Annotated[int, Field(gt=0, le=MOST)]] = Field(
         default_factory=dict, description="extents of the product that one instruction computes (absent: one element)"
     )
+    least: dict[Literal["n"], Annotated[int, Field(gt=0, le=MOST)]] = Field(
+        default_factory=dict, description="least extents of an instruction; it takes multiples of them up to its tile"
+    )
+    warps: int = Field(default=1, gt=0, le=32, description="neighbouring warps along m that compute the tile together")
     fragments: Fragments | None = Field(
         default=None, description="lanes of one instruction's operands (absent: GPU code does not use the unit)"
     )
@@ -157,10 +169,11 @@ class ComputeUnit(Spec):
     @field_validator("fragments")
     @classmethod
     def _fragments_fill_the_tile(cls, fragments: Fragments | None, info: ValidationInfo) -> Fragments | None:
-        tile = info.data.get("tile", {})
+        tile = {**info.data.get("tile", {}), **info.data.get("least", {})}
+        tile["m"] = tile.get("m", 1) // info.data.get("warps", 1)
         for name, axes in () if fragments is None else (("a", fragments.a), ("b", fragments.b), ("c", fragments.c)):
-            for axis in {"a": "mk", "b": "kn", "c": "mn"}[name]:
-                of = axes.get(axis)  # type: ignore[call-overload]
+            for axis in {"a": "mk", "b": "kn", "c": "mn"}[name] if axes is not None else "":
+                of = axes.get(axis)  # type: ignore[union-attr, call-overload]
                 if of is None or tile.get(axis, 1) % (of.lanes * of.vector):
                     given = "has no span" if of is None else f"takes {of.lanes} lanes of {of.vector}"
                     raise ValueError(f"fragment {name} {given} along {axis}, where the tile has {tile.get(axis, 1)}")
@@ -172,10 +185,14 @@ class ComputeUnit(Spec):
         if self.fragments is None:
             return None
         a, b, c = self.fragments.a, self.fragments.b, self.fragments.c
+        rows, columns, depth = (self.tile.get(axis, 1) for axis in ("m", "n", "k"))
         return MatrixUnit(
-            *(self.name, self.inputs, self.accumulator),
-            *(self.tile.get("m", 1), self.tile.get("n", 1), self.tile.get("k", 1)),
-            *((a["m"].span, a["k"].span), (b["k"].span, b["n"].span), (c["m"].span, c["n"].span)),
+            *(self.name, self.inputs, self.accumulator, rows // self.warps, self.least.get("n", columns), depth),
+            (a["m"].span, a["k"].span) if a is not None else None,
+            (b["k"].span, b["n"].span) if b is not None else None,
+            (c["m"].span, c["n"].span),
+            columns,
+            self.warps,
         )
 
 

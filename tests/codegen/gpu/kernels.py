@@ -24,10 +24,11 @@ def program(name, parameters, outputs, body):
     return Program(name, levels, (), parameters, outputs, with_places_and_barriers(body, parameters, levels))
 
 
-def emulated(tile_program, arrays, lanes, units=None):
-    """Run a program, whose `units` multiply matrices, in all orders of threads; returns its outputs and its text."""
+def emulated(tile_program, arrays, lanes, units=None, counts=None):
+    """Run a program, whose `units` multiply matrices, in all orders of threads; returns its outputs and its text, and
+    adds what the emulator tells to `counts`."""
     printed = kernel_of(tile_program, "kernel", lanes, KnownRanges(), units)
-    kernel = built(HEAD + printed.text, "kernel", max(32, lanes))
+    kernel = built(HEAD + "".join(printed.functions.values()) + printed.text, "kernel", max(32, lanes))
     shape = Shape(constant_value(printed.grid), printed.threads, constant_value(printed.shared_bytes))
     results = []
     for order in ORDERS:
@@ -35,7 +36,10 @@ def emulated(tile_program, arrays, lanes, units=None):
             p.name: np.array(arrays[p.tensor]) if p.tensor in arrays else _empty(p) for p in tile_program.parameters
         }
         regions = [region(memory[p.name], p.name in tile_program.outputs) for p in tile_program.parameters]
-        assert not kernel.launch(shape, regions, order).findings, order.name
+        told = kernel.launch(shape, regions, order)
+        assert not told.findings, order.name
+        if counts is not None:
+            counts.append(told)
         results.append({name: memory[name] for name in tile_program.outputs})
     for other in results[1:]:
         for name, value in results[0].items():

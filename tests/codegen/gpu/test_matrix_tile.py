@@ -12,6 +12,7 @@ from tests.programs import buffer, compute, load, loop, tensor, whole
 from tilec.codegen.gpu.lanes import lane_maps
 from tilec.errors import UnsupportedError
 from tilec.ir.program import Allocate, Fill, StoreTiles
+from tilec.ir.verify.program import check_program
 from tilec.spec.resolve import device_source, parse_device
 
 pytestmark = needs_compiler
@@ -25,7 +26,7 @@ def integers(shape, ttype, seed=0):
     return np.random.default_rng(seed).integers(low, 5, shape).astype(TYPES[ttype])
 
 
-def products(unit, m, n, k, *, step, a="m k", b="k n", pad=0, after=()):
+def products(unit, m, n, k, *, step, a="m k", b="k n", after=(), **storage):
     """`C` in steps of `k` by two warps, then more nodes on the sums in registers; `a`, `b` are orders of storage."""
     kind = unit.accumulator
     sizes = {"m": m, "n": n, "k": k, "r": n}
@@ -42,7 +43,7 @@ def products(unit, m, n, k, *, step, a="m k", b="k n", pad=0, after=()):
     def staged(name, order, ttype):
         window = ", ".join(spans[i] for i in order.split())
         shape = tuple(widths[i] for i in order.split())
-        return buffer(f"{name}_s", "shared", f"{name}[{window}]", ttype, shape=shape, pad=pad)
+        return buffer(f"{name}_s", "shared", f"{name}[{window}]", ttype, shape=shape, **storage)
 
     left, right = staged("A", a, unit.inputs[0]), staged("B", b, unit.inputs[1])
     c = buffer("C_r", "reg", f"C[{rows['m']}, 0:{n}]", kind, shape=(half, n))
@@ -60,6 +61,10 @@ def products(unit, m, n, k, *, step, a="m k", b="k n", pad=0, after=()):
     parameters += [whole(e.tensor, tuple(sizes[i] for i in e.spatial), ttype=kind) for e in (expr, *nodes)]
     outputs = tuple(e.tensor for e in (expr, *nodes))
     return program("products", tuple(parameters), outputs, (loop("u", 2, *body, scope="warp"),))
+
+
+def problems(made):
+    return check_program(made, {p.tensor: p.shape for p in made.parameters})
 
 
 WHOLE = [(64, 16, 64, "m k", "n k", True), (64, 16, 64, "k m", "k n", True)]
@@ -106,6 +111,43 @@ def test_padded_rows_hold_the_same():
     padded, text = emulated(products(unit, 32, 16, 64, step=32, pad=8), arrays, 32, UNITS)
     np.testing.assert_array_equal(padded["C"], plain["C"])
     assert "* 40)" in text
+
+
+@pytest.mark.feature("W37")
+@pytest.mark.parametrize(
+    ("m", "n", "step", "swizzle", "a", "b"),
+    [
+        (64, 64, 64, 128, "m k", "k n"),
+        (64, 128, 128, 128, "k m", "n k"),
+        (32, 32, 32, 64, "m k", "k n"),
+        (32, 32, 32, 64, "k m", "n k"),
+        (32, 16, 16, 32, "m k", "k n"),
+    ],
+)
+def test_swizzled_rows_hold_the_same_and_take_the_fewest_wavefronts(m, n, step, swizzle, a, b):
+    unit = UNITS["mma.m16n8k16.f16"]
+    arrays = {"A": integers((m, 128), "f16"), "B": integers((128, n), "f16", seed=1)}
+    expected = arrays["A"].astype(np.float32) @ arrays["B"].astype(np.float32)
+    arrays = {
+        "A": arrays["A"] if a == "m k" else arrays["A"].T.copy(),
+        "B": arrays["B"].T.copy() if b == "n k" else arrays["B"],
+    }
+    counts = []
+    made = products(unit, m, n, 128, step=step, a=a, b=b, swizzle=swizzle)
+    found, text = emulated(made, arrays, 32, UNITS, counts)
+    np.testing.assert_array_equal(found["C"], expected)
+    assert f", {swizzle}, 2)" in text
+    assert "LDS(" not in text
+    assert counts[0].total("shared").units == counts[0].total("shared").ideal
+    assert problems(made) == ()
+
+
+def test_rows_that_are_no_whole_panels_are_refused():
+    unit = UNITS["mma.m16n8k16.f16"]
+    for wrong, words in ((48, "swizzle of 48 bytes"), (64, "no whole panels of 64 bytes")):
+        assert any(words in each for each in problems(products(unit, 32, 24, 48, step=48, swizzle=wrong)))
+    both = products(unit, 32, 64, 64, step=64, swizzle=128, pad=8)
+    assert any("have no padding" in each for each in problems(both))
 
 
 def test_sums_that_are_read_across_lanes_and_other_types_are_refused():

@@ -13,7 +13,7 @@ from tilec.ir.evaluate import evaluate
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan
 from tilec.scheduler.schedule import schedule
-from tilec.scheduler.tiling.bank_padding import Pieces
+from tilec.scheduler.tiling.bank_layouts import Pieces
 from tilec.spec.recipe import ScheduleOptions
 from tilec.spec.resolve import resolve_device
 
@@ -44,7 +44,7 @@ def test_products_of_halves_run_on_tensor_cores_and_sum_in_f32(after: bool) -> N
     (variant,) = group.variants
     assert variant.units == {"c": F16}
     assert {tensor: of for level in variant.held.values() for tensor, of in level.items()}["c"] == "f32"
-    assert set(variant.pads) == {"smem"}
+    assert set(variant.swizzles) == {"smem"}
     assert illegal(plan) == []
     vectors = schedule(product(256, 512, 384, after=after), device("a100"), ScheduleOptions(units=("fma",)))
     assert not any(each.units for group in vectors.groups for each in group.variants)
@@ -115,10 +115,22 @@ def test_weights_of_convolutions_are_packed_along_the_depth() -> None:
 
 
 @pytest.mark.feature("W37")
-@pytest.mark.parametrize(("row", "padding"), [(16, 0), (30, 2 + 16), (64, 16), (80, 0), (192, 16)])
-def test_rows_begin_in_other_banks(row: int, padding: int) -> None:
-    found = int(Pieces(16, 128).padding(row))
-    assert found == padding
-    if row > 16:
-        places = {(number * (row + found)) % 128 // 16 for number in range(8)}
-        assert len(places) == 8
+@pytest.mark.parametrize(
+    ("row", "pad", "swizzle"),
+    [(16, 0, 0), (30, 2 + 16, 0), (32, 0, 32), (64, 0, 64), (80, 0, 0), (96, 16, 0), (128, 0, 128), (256, 0, 128)],
+)
+def test_rows_are_swizzled_where_they_fill_panels_and_padded_elsewhere(row: int, pad: int, swizzle: int) -> None:
+    found = Pieces(16, 128).layout(row)
+    assert (found.pad, found.swizzle) == (pad, swizzle)
+    assert found.read == 1, "eight rows below one another lie in all banks"
+    assert (found.written == 1) == (row not in (30, 96))
+
+
+@pytest.mark.feature("W37")
+def test_steps_whose_rows_are_written_without_conflicts_are_taken() -> None:
+    """Halves of 768 are 96 and 48, whose rows no layout serves in the fewest wavefronts."""
+    (group,) = planned(1024, 3072, 768).groups
+    (variant,) = group.variants
+    assert variant.steps["smem"]["c"]["k"] in (32, 64)
+    assert set(variant.swizzles["smem"]) == {"x", "w", "y"}
+    assert not variant.pads

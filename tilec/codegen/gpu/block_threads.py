@@ -24,14 +24,16 @@ MOST_BLOCKS = 32
 """Blocks that share a core (CUDA C++ Programming Guide, Compute Capabilities)."""
 
 
-def threads_of(program: Program, body: Sequence[Statement], lanes: int, ranges: KnownRanges, shared_bytes: Expr) -> int:
-    """The threads of a block of a program with such a body, whole warps.
+def threads_of(
+    program: Program, body: Sequence[Statement], lanes: int, ranges: KnownRanges, shared_bytes: Expr, group: int = 1
+) -> int:
+    """The threads of a block of a program with such a body, whole groups of so many warps.
 
     Units without an iteration of a nest wait for those that have one. Of the numbers of units under which the nests
     take the least time, that which lets most units share a core is taken.
     """
     counts = [prod(bounds_of(loop.extent, ranges)[1] or MOST_THREADS for loop in nest) for nest in spread_nests(body)]
-    whole = max(32, lanes)
+    whole = max(32, lanes) * group
     fewest, most = -(-FEW_THREADS // lanes), MOST_THREADS // lanes
     largest = min(most, max(fewest, *counts)) if counts else fewest
     private = private_buffers(program)

@@ -61,7 +61,8 @@ CUBIN, PTX = "kernels.cubin", "kernels.ptx"
 
 def _write(printed: Mapping[str, KernelText], target: GpuTarget, folder: Path) -> Compiled | None:
     """Write text and header, and machine code and PTX where there is a compiler for the processor."""
-    text = "\n".join([f'#include "{HEADER}"\n', *(each.text for each in printed.values())])
+    functions = {name: function for each in printed.values() for name, function in each.functions.items()}
+    text = "\n".join([f'#include "{HEADER}"\n', *functions.values(), *(each.text for each in printed.values())])
     header = files("tilec.codegen.gpu").joinpath(HEADER).read_text(encoding="utf-8")
     write_bytes(folder / f"kernels{target.suffix}", text.encode())
     write_bytes(folder / HEADER, header.encode())

@@ -15,6 +15,7 @@ from tilec.codegen.gpu.matrix_tile import multiply
 from tilec.codegen.gpu.operands import Operand, Points
 from tilec.codegen.gpu.point_value import load_operands, point_value
 from tilec.codegen.gpu.scalar_text import combined, loaded, stored
+from tilec.codegen.gpu.warpgroup_tile import multiply_by_warpgroups
 from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import NEUTRAL, Access, Const, Expr, Var, substitute, walk
 from tilec.ir.program import Buffer, ComputeTile
@@ -37,7 +38,8 @@ def compute(state: KernelState, statement: ComputeTile, target: Buffer, ranges: 
     one = _tile(state, statement, target, ranges)
     with state.nested([f"if ({state.active})" if state.active else ""]):
         if id(statement) in state.maps.products:
-            multiply(one, *state.maps.products[id(statement)])
+            unit, product = state.maps.products[id(statement)]
+            (multiply_by_warpgroups if unit.reads_memory else multiply)(one, unit, product)
         elif statement.expr.reducer is None:
             _pure(one)
         else:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from tilec.codegen.gpu.block_threads import acts_together, private_buffers, threads_of
 from tilec.codegen.gpu.c_text import storage_type
@@ -41,7 +42,7 @@ from tilec.ir.upper_envelope import largest
 @dataclass(frozen=True)
 class KernelText:
     """The text of a kernel and how it is launched: blocks and bytes of shared memory over the program's symbols, which
-    it takes as arguments behind its buffers."""
+    it takes as arguments behind its buffers. `functions` are what it calls beyond tile.h, by name."""
 
     symbol: str
     text: str
@@ -49,6 +50,7 @@ class KernelText:
     threads: int
     shared_bytes: Expr
     symbols: tuple[str, ...]
+    functions: Mapping[str, str] = field(default_factory=dict)
 
 
 def kernel_of(
@@ -63,8 +65,10 @@ def kernel_of(
     _check_levels(program)
     nest, body = _grid(program)
     shared = _shared_bytes(program)
-    threads = threads_of(program, body, lanes, ranges, shared)
-    state = KernelState(program, lane_maps(program, lanes, units), lanes, threads)
+    maps = lane_maps(program, lanes, units)
+    group = max((unit.warps for unit, _ in maps.products.values()), default=1)
+    threads = threads_of(program, body, lanes, ranges, shared, group)
+    state = KernelState(program, maps, lanes, threads)
     for parameter in program.parameters:
         state.buffers[parameter.name] = parameter
         state.shapes[parameter.tensor] = parameter.shape
@@ -77,7 +81,8 @@ def kernel_of(
     _body(state, body, inner)
     grid = iterations(loop.extent for loop in nest)
     head = _head(state, symbol, nest, grid, ranges)
-    return KernelText(symbol, f"{head}{state.lines.text}}}\n", grid, threads, shared, program.symbols)
+    text = f"{head}{state.lines.text}}}\n"
+    return KernelText(symbol, text, grid, threads, shared, program.symbols, state.functions)
 
 
 def _check_levels(program: Program) -> None:
@@ -139,6 +144,8 @@ def _body(state: KernelState, body: Sequence[Statement], ranges: KnownRanges) ->
             case Allocate(buffer):
                 _allocate(state, buffer, ranges)
             case Barrier():
+                if any(unit.reads_memory for unit, _ in state.maps.products.values()):
+                    state.lines.add("t_publish();")
                 state.lines.add("t_barrier();")
             case Loop(kind="spread"):
                 _spread(state, statement, ranges)
@@ -179,8 +186,19 @@ def _serial(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
     with state.nested([f"for (int {name} = 0; {name} < {extent}; ++{name})"]):
         state.copies |= dict.fromkeys(pipeline.targets, pipeline.copy_of(Var(loop.variable)))
         _body(state, [each for each in loop.body[: wait + 1] if each not in pipeline.loads], inner)
-        begin_next(state, pipeline, inner)
-        _body(state, loop.body[wait + 1 :], inner)
+        rest = loop.body[wait + 1 :]
+        begin = partial(begin_next, state, pipeline, inner)
+        if not state.active and any(_is_in_flight(state, each) for each in rest):
+            state.meanwhile = begin
+        else:
+            begin()
+        _body(state, rest, inner)
+
+
+def _is_in_flight(state: KernelState, statement: Statement) -> bool:
+    """Whether a statement waits for products, so that something can begin meanwhile."""
+    product = state.maps.products.get(id(statement))
+    return product is not None and product[0].reads_memory
 
 
 def _guarded(state: KernelState, name: str, print_it: object) -> None:
@@ -237,8 +255,8 @@ def _spread(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
     with state.nested(heads):
         for line in numbered(state, nest, which, total, inner):
             state.lines.add(line)
-        outside = state.active
+        outside, outer = state.active, state.nest
         state.active = f"unit < {count}" if together and count is not None and count < units else ""
-        state.spread = around | {each.variable for each in nest}
+        state.spread, state.nest = around | {each.variable for each in nest}, tuple(nest)
         _body(state, body, inner)
-        state.active, state.spread = outside, around
+        state.active, state.spread, state.nest = outside, around, outer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -14,8 +14,9 @@ from tilec.errors import UnsupportedError
 from tilec.ir.address_spaces import address_spaces, place_bytes
 from tilec.ir.algebra import KnownRanges, bounds_of, simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value
-from tilec.ir.program import Buffer, Program
-from tilec.ir.storage import stored_shape, strides
+from tilec.ir.program import Buffer, Loop, Program
+from tilec.ir.storage import position, stored_shape
+from tilec.ir.types import TTYPES
 
 LANE, UNIT, THREAD = Var("#lane"), Var("#unit"), Var("#tid")
 """The lane within its unit, the unit and the thread within the block."""
@@ -27,8 +28,10 @@ WIDE = 1 << 31
 @dataclass
 class KernelState:
     """`threads` of a block are units of `lanes`. `active` is the condition under which a unit has work while all
-    threads go on together; `copies` says which copy of a buffer that has several is used; `spread` are the iterators
-    that differ between units. Ranges of variables go with the statements, since text below them knows more."""
+    threads go on together; `copies` says which copy of a buffer that has several is used; `spread` are the
+    iterators that differ between units, `nest` the loops over them, `functions` what the text calls beyond tile.h,
+    by name; `meanwhile` prints what begins while the next products are in flight. Ranges of variables go with the
+    statements, since text below them knows more."""
 
     program: Program
     maps: LaneMaps
@@ -41,6 +44,9 @@ class KernelState:
     copies: dict[str, Expr] = field(default_factory=dict)
     active: str = ""
     spread: frozenset[str] = frozenset()
+    nest: tuple[Loop, ...] = ()
+    functions: dict[str, str] = field(default_factory=dict)
+    meanwhile: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         self.names.assign({LANE.name: "lane", UNIT.name: "unit", THREAD.name: "tid"})
@@ -68,17 +74,20 @@ class KernelState:
         return " && ".join(index_text(part, self.names, ranges) for part in parts)
 
     def flat(self, buffer: Buffer, index: Sequence[Expr], ranges: KnownRanges) -> Expr:
-        """The position of an element in the storage of a buffer in memory."""
-        total: Expr = Const(0)
-        for at, begin, stride in zip(index, buffer.lo, strides(buffer), strict=True):
-            total = Binary("+", total, Binary("*", Binary("-", at, begin), stride))
-        return simplify(total, ranges)
+        """The position of an element in the storage of a buffer in memory; where rows are swizzled before pieces are
+        permuted, which leaves the elements of a piece together."""
+        return position(buffer, index, ranges)
 
     def address(self, buffer: Buffer, index: Sequence[Expr], ranges: KnownRanges) -> str:
         """A pointer to an element of a buffer in memory."""
         at = self.flat(buffer, index, ranges)
         name = self.names[buffer.name]
-        return name if at == Const(0) else f"{name} + {self.text(at, ranges, is_wide(buffer))}"
+        if at == Const(0):
+            return name
+        text = self.text(at, ranges, is_wide(buffer))
+        if buffer.swizzle:
+            text = f"t_swizzled({text}, {buffer.swizzle}, {TTYPES[buffer.ttype].bits // 8})"
+        return f"{name} + {text}"
 
     def memory(self, verb: str, buffer: Buffer, vector: int = 1) -> str:
         """The primitive of tile.h that loads (`LD`) or stores (`ST`) so many elements of a buffer."""

@@ -13,6 +13,7 @@ from tilec.codegen.gpu.lanes import guarded_accesses
 from tilec.codegen.gpu.operands import Operand, Points, load_ahead
 from tilec.codegen.gpu.scalar_text import Scalars, loaded
 from tilec.codegen.gpu.slots import read_register
+from tilec.errors import UnsupportedError
 from tilec.ir.algebra import simplify_scalar
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, substitute, walk
 from tilec.ir.program import Buffer
@@ -71,7 +72,12 @@ def _is_literal(body: Expr) -> bool:
 
 
 def _gathered(one: LaneTile, scalars: Scalars, buffer: Buffer, access: Access, guarded: bool) -> str:
-    """A pointer to an element whose place other tensors tell."""
+    """A pointer to an element whose place other tensors tell. Raises UnsupportedError where rows are swizzled."""
+    if buffer.swizzle:
+        raise UnsupportedError(
+            f"data index {buffer.tensor}, whose rows at {buffer.level} are swizzled",
+            hint="Leave its swizzle out of the plan.",
+        )
     positions = {each.name: each.position for each in one.axes}
     parts = []
     for index, lo, stride in zip(access.index, buffer.lo, strides(buffer), strict=True):

@@ -63,13 +63,19 @@ T_BITS bf16 t_bf16(float x) {
 T_BITS float t_round_f16(float x) { return t_f32(t_f16(x)); }
 T_BITS float t_round_bf16(float x) { return t_f32(t_bf16(x)); }
 
+// The place of an element of `size` bytes in panels of `bytes` a row, whose pieces of 16 bytes are permuted in every line
+// of 128 bytes by its number.
+T_BITS unsigned t_swizzled(unsigned at, unsigned bytes, unsigned size) {
+  return at ^ at / (128 / size) % (bytes / 16) * (16 / size);
+}
+
 // -- memory: G is global, S shared, N neighbours at once
 
 #ifdef TILE_EMULATOR
 #include "emu.h"
 #else
 #define T_KERNEL extern "C" __global__
-#define SMEM(name) extern __shared__ __align__(128) unsigned char name[]
+#define SMEM(name) extern __shared__ __align__(1024) unsigned char name[]
 #define tid_ ((int)threadIdx.x)
 #define bid_ ((int)blockIdx.x)
 #define t_barrier() __syncthreads()
@@ -157,6 +163,34 @@ T_MMA(m16n8k16_f16, "m16n8k16.row.col.f32.f16.f16.f32", float, "+f")
 T_MMA(m16n8k16_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", float, "+f")
 T_MMA(m16n8k32_s8, "m16n8k32.row.col.s32.s8.s8.s32", int, "+r")
 T_MMA(m16n8k32_u8_s8, "m16n8k32.row.col.s32.u8.s8.s32", int, "+r")
+#endif
+
+// -- products of matrices in shared memory by four warps (wgmma): stores are published ahead of the barrier behind which
+// a product reads them; sums and factors are left alone until products are waited for
+
+// A matrix in rows of `swizzle` bytes, from its first element on; `panels` bytes lie between those of neighbouring columns.
+T_BITS unsigned long long t_descriptor(unsigned first, unsigned swizzle, unsigned panels) {
+  unsigned long long layout = swizzle == 128 ? 1 : swizzle == 64 ? 2 : 3;
+  return (first & 0x3ffff) >> 4 | (unsigned long long)(panels >> 4) << 16 | (unsigned long long)(swizzle / 2) << 32 | layout << 62;
+}
+#if !defined(TILE_EMULATOR) && !defined(__HIP__) && __CUDA_ARCH__ >= 900
+T_DEV unsigned long long t_matrix(const void* first, unsigned swizzle, unsigned panels) {
+  return t_descriptor(t_shared(first), swizzle, panels);
+}
+T_DEV void t_publish() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+T_DEV void t_hold(float& x) { asm volatile("" : "+f"(x) :: "memory"); }
+T_DEV void t_hold(int& x) { asm volatile("" : "+r"(x) :: "memory"); }
+template <class S, int N> T_DEV void t_warpgroup_fence(S (&sums)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) t_hold(sums[i]);
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+T_DEV void t_commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <class S, int N> T_DEV void t_wait_products(S (&sums)[N]) {
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+  for (int i = 0; i < N; ++i) t_hold(sums[i]);
+}
 #endif
 #if !defined(TILE_EMULATOR) && defined(__HIP__)
 typedef _Float16 t_half4 __attribute__((ext_vector_type(4)));

@@ -122,3 +122,62 @@ static inline void emu_wave_products(S* c, const unsigned* a, const unsigned* b,
     }
   }
 }
+
+// -- products of warpgroups: matrices as their descriptors say, read by the threads that have the sums
+
+#define t_publish() emu::publish()
+#define t_warpgroup_fence(sums) emu::fence_sums()
+#define t_commit_products() emu::close_products()
+#define t_wait_products(sums) emu::wait_products()
+#define t_matrix(first, swizzle, panels) t_descriptor((unsigned)((char*)(first) - emu::shared_memory), swizzle, panels)
+
+// The address of bytes of a matrix: number `at` of a row along which they lie, `row` across.
+static inline const char* emu_matrix(unsigned long long matrix, int row, int at) {
+  static const unsigned widths[] = {16, 128, 64, 32};
+  unsigned width = widths[matrix >> 62], first = (matrix & 0x3fff) << 4, panels = (matrix >> 16 & 0x3fff) << 4,
+           stride = (matrix >> 32 & 0x3fff) << 4;
+  unsigned address = first + row / 8 * stride + row % 8 * width + at / width * panels + at % width;
+  return emu::shared_memory + (address ^ (address >> 7) % (width / 16) << 4);
+}
+
+template <class E>
+static inline auto emu_factor(unsigned long long matrix, bool across, int i, int k) {
+  int row = across ? k : i, at = (across ? i : k) * (int)sizeof(E);
+  E value;
+  memcpy(&value, emu_matrix(matrix, row, at), sizeof(E));
+  return emu_number(value);
+}
+
+// The pieces of a matrix of `count` rows (or columns) and 32 bytes of depth that a thread reads, one of `threads`.
+template <class E, int DEPTH>
+static inline void emu_read(unsigned long long matrix, bool across, int count, int thread, int threads, int site) {
+  constexpr int EACH = 16 / sizeof(E);
+  int pieces = across ? count / EACH : DEPTH / EACH;
+  for (int piece = thread; piece < count * DEPTH / EACH; piece += threads)
+    emu::read_factor(emu_matrix(matrix, piece / pieces, piece % pieces * 16), 16, site);
+}
+
+template <class S>
+static void emu_add(void* sums, const void* added, int count) {
+  for (int i = 0; i < count; i++) ((S*)sums)[i] += ((const S*)added)[i];
+}
+
+template <class E, class F, class S, int N, int DEPTH, bool A_ACROSS, bool B_ACROSS>
+static void emu_warpgroup(S* c, unsigned long long a, unsigned long long b, int site, int meeting) {
+  emu::meet_warpgroup(a, b, meeting);
+  int thread = emu::current % 128, row = emu::warp() % 4 * 16 + emu::lane() / 4;
+  emu_read<E, DEPTH>(a, A_ACROSS, 64, thread, 128, site);
+  emu_read<F, DEPTH>(b, B_ACROSS, N, thread, 128, site);
+  S added[N / 2] = {}, left[2][DEPTH];
+  for (int k = 0; k < 2 * DEPTH; k++) left[k / DEPTH][k % DEPTH] = emu_factor<E>(a, A_ACROSS, row + k / DEPTH * 8, k % DEPTH);
+  for (int i = 0; i < N / 4; i++) {
+    int column = i / 2 * 8 + emu::lane() % 4 * 2 + i % 2;
+    S* sums = added + i / 2 * 4 + i % 2;
+    for (int k = 0; k < DEPTH; k++) {
+      auto right = emu_factor<F>(b, B_ACROSS, column, k);
+      sums[0] += left[0][k] * right;
+      sums[2] += left[1][k] * right;
+    }
+  }
+  emu::hold_sums(c, added, N / 2, emu_add<S>, sizeof added, site);
+}

@@ -42,6 +42,15 @@ void start_copy(void* to, const void* from, int bytes, int from_site, int to_sit
 void close_group();
 void wait_groups(int left);
 
+// Products of warpgroups: each thread takes its part of the sums, which it gets when it waits, and of the reading of factors.
+void publish();
+void fence_sums();
+void meet_warpgroup(unsigned long long left, unsigned long long right, int site);
+void read_factor(const void* address, int bytes, int site);
+void hold_sums(void* sums, const void* added, int count, void (*add)(void*, const void*, int), int bytes, int site);
+void close_products();
+void wait_products();
+
 struct Launch;
 const char* run(void (*kernel)(void**), const Launch& launch);
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "block.h"
+#include "products.h"
 
 namespace emu {
 
@@ -23,7 +24,7 @@ struct Launch {
 inline void start_launch(const Launch& launch) {
   int warps = ((int)launch.threads + LANES - 1) / LANES;
   shared_bytes = launch.shared_bytes;
-  shared_memory = (char*)aligned_alloc(128, (shared_bytes + 255) / 128 * 128);
+  shared_memory = (char*)aligned_alloc(1024, (shared_bytes + 2047) / 1024 * 1024);
   regions.assign(launch.regions, launch.regions + launch.region_count);
   shadows.clear();
   shadows.emplace_back(shared_memory, shared_bytes, 1);
@@ -39,6 +40,7 @@ inline void start_launch(const Launch& launch) {
   sums.assign(sites.size(), Sum());
   pending.assign(warps, {});
   rounds.assign(launch.threads, {});
+  published.assign(launch.threads, 0);
   epoch = 1;
 }
 
@@ -55,6 +57,9 @@ inline void start_block(unsigned number, int threads) {
   exchanges.assign(warp_epoch.size(), Exchange());
   groups.assign(threads, {{}});
   rounds.assign(threads, {});
+  published.assign(threads, 0);
+  warpgroups.assign(threads / (WARPGROUP * LANES) + 1, Warpgroup());
+  products.assign(threads, {});
   prepare(threads);
 }
 
@@ -120,6 +125,7 @@ const char* run(void (*kernel)(void**), const Launch& launch) {
     if (!run_block((int)launch.threads, (Order)launch.order, launch.seed + i)) report_waiting();
     for (size_t w = 0; w < pending.size(); w++) settle((int)w);
     abandon_copies();
+    abandon_products();
   }
   free(shared_memory);
   answer = results();

@@ -19,6 +19,7 @@ namespace emu {
 struct Touch {
   int16_t thread = -1, site = -1;
   uint32_t warp_epoch = 0;
+  uint32_t published = 0;  // how often its thread had published its stores
 };
 
 // The last write and up to three reads: the last, one of another warp, one of another lane.
@@ -30,6 +31,8 @@ struct Epoch {
 struct Shadow {
   Epoch now, before;
   Touch flight;  // the copy that will overwrite it
+  Touch product;  // the last product that began to read it
+  int products = 0;  // that may still read it
 };
 
 struct Finding {
@@ -47,6 +50,7 @@ struct BarrierUse {
 
 inline uint32_t epoch;  // grows from block to block, so that shadows need no clearing
 inline std::vector<uint32_t> warp_epoch;
+inline std::vector<uint32_t> published;  // by thread
 inline std::map<int, BarrierUse> barriers;  // by site
 inline BarrierUse* last_barrier;
 inline std::map<std::array<long, 3>, Finding> findings;
@@ -91,10 +95,17 @@ inline void touch(Shadow& shadow, int site, bool write) {
     shadow.now.number = epoch;
   }
   if (shadow.flight.thread >= 0) report("copy in flight", shadow.flight.site, site, shadow.flight.thread, current);
+  if (write && shadow.products > 0) report("product in flight", shadow.product.site, site, shadow.product.thread, current);
   if (const Touch* other = conflict(shadow.now, write)) report("race", other->site, site, other->thread, current);
   if (last_barrier != nullptr && !last_barrier->needed && shadow.before.number + 1 == epoch)
     last_barrier->needed = conflict(shadow.before, write) != nullptr;
-  remember(shadow.now, {(int16_t)current, (int16_t)site, warp_epoch[warp()]}, write);
+  remember(shadow.now, {(int16_t)current, (int16_t)site, warp_epoch[warp()], published[current]}, write);
+}
+
+// The last write, of this epoch of the block or of the one before.
+inline const Touch* last_write(const Shadow& shadow) {
+  if (shadow.now.write.thread >= 0) return &shadow.now.write;
+  return shadow.before.write.thread >= 0 ? &shadow.before.write : nullptr;
 }
 
 // Shadows of a range of addresses, one for each `granule` bytes, in pages that are made where they are touched.

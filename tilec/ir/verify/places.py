@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tilec.ir.address_spaces import AddressSpace, address_spaces, place_bytes
+from tilec.ir.address_spaces import AddressSpace, address_spaces, place_alignment, place_bytes
 from tilec.ir.concurrency import iterations_per_unit
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const, variables
@@ -50,8 +50,8 @@ def check_places(program: Program, symbols: Mapping[str, int]) -> list[str]:
         if not all(variables(expr) <= symbols.keys() for expr in (size, buffer.offset)):
             continue
         begin, length = int(integer(buffer.offset, symbols)), int(integer(size, symbols))
-        if begin < 0 or begin % space.alignment:
-            problems.append(f"{statement_text(statement)}: is not aligned to {space.alignment} bytes")
+        if begin < 0 or begin % (unit := place_alignment(buffer, space)):
+            problems.append(f"{statement_text(statement)}: is not aligned to {unit} bytes")
         if buffer.name in alive:
             used.setdefault(space, []).append(_Bytes(begin, begin + length, *alive[buffer.name], buffer.name))
     for space, there in used.items():

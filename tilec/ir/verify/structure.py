@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import (
     COMPARISONS,
     Binary,
@@ -14,6 +15,7 @@ from tilec.ir.expr import (
     Reduce,
     Var,
     accesses,
+    constant_value,
     operands,
     variables,
     walk,
@@ -35,6 +37,7 @@ from tilec.ir.program import (
 from tilec.ir.program_text import statement_text
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.scopes import scope_ranks
+from tilec.ir.storage import SWIZZLES, panel_width, row_dimension
 from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES, is_float
 
@@ -205,6 +208,8 @@ class Structure:
             self._say(place, f"layout {list(b.layout)} is no order of {rank} dimensions")
         if b.pad < 0:
             self._say(place, f"padding of {b.pad} elements")
+        if b.swizzle and b.ttype in TTYPES:
+            self._swizzle(place, b)
         if b.copies < 1:
             self._say(place, f"{b.copies} copies")
         self._integers(place, b.shape if b.offset is None else (*b.shape, b.offset), ())
@@ -213,6 +218,17 @@ class Structure:
             self._say(place, f"unknown level {b.level}")
             return
         self._collective(place, b.level, (*b.lo, *b.hi), loops)
+
+    def _swizzle(self, place: str | Statement, b: Buffer) -> None:
+        if b.swizzle not in SWIZZLES:
+            self._say(place, f"swizzle of {b.swizzle} bytes, not of {', '.join(map(str, sorted(SWIZZLES)))}")
+            return
+        row = b.shape[row_dimension(b)] if b.shape else Const(1)
+        bits = TTYPES[b.ttype].bits
+        if bits % 8 or constant_value(simplify(Binary("%", row, Const(panel_width(b))))) != 0:
+            self._say(place, f"rows of {text_of(row)} elements are no whole panels of {b.swizzle} bytes")
+        if b.pad:
+            self._say(place, "swizzled rows have no padding")
 
     def _units(self, loops: tuple[Loop, ...], above: int) -> Iterator[Loop]:
         """Spread loops over units of levels higher than `above`."""

@@ -22,14 +22,12 @@ from tilec.scheduler.building.pack_weights import pack_weights
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.search_cache import Part
 from tilec.scheduler.target_model import TargetModel
-from tilec.scheduler.tiling.bank_padding import paddings
 from tilec.scheduler.tiling.cache_reuse import TaskWalk
 from tilec.scheduler.tiling.common_iterators import common_iterators
-from tilec.scheduler.tiling.cost_model import direct, pipelined, task_walk
+from tilec.scheduler.tiling.cost_model import direct, pads_and_swizzles, pipelined, task_walk
 from tilec.scheduler.tiling.loop_order import kept_order, task_order
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
 from tilec.scheduler.tiling.task_tiles import TaskTile
-from tilec.scheduler.tiling.tile_footprints import tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
 Orders = dict[str, tuple[int, ...]]
@@ -61,7 +59,7 @@ class GroupBuilder:
     graph      grows by the tensors of packed weights
     packs      packed tensor -> the node that makes it
     layouts    last node of a core's block -> orders of dimensions of tensors in a core's level
-    pads       last node of a core's block -> elements behind the rows of tensors in a core's level
+    rows       last node of a core's block -> elements behind the rows of tensors in a core's level, and their swizzles
     copies     last node of a core's block -> copies of what its reduce loops load
     direct     last node of a core's block -> operands that are read where they lie, below the core's level
     converted  last node of a core's block -> operands that the core's level holds in the type that is computed in
@@ -72,7 +70,7 @@ class GroupBuilder:
     graph: Graph
     packs: dict[str, Node] = field(default_factory=dict)
     layouts: dict[str, Orders] = field(default_factory=dict)
-    pads: dict[str, dict[str, int]] = field(default_factory=dict)
+    rows: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
     copies: dict[str, dict[str, int]] = field(default_factory=dict)
     direct: dict[str, frozenset[str]] = field(default_factory=dict)
     converted: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -85,7 +83,7 @@ class GroupBuilder:
             self,
             packs=dict(self.packs),
             layouts=dict(self.layouts),
-            pads=dict(self.pads),
+            rows=dict(self.rows),
             copies=dict(self.copies),
             direct=dict(self.direct),
             converted=dict(self.converted),
@@ -108,7 +106,7 @@ class GroupBuilder:
         nodes = tuple(node for block in inner for node in block.nodes)
         self.layouts[nodes[-1].name] = _layouts(pieces)
         packed = _packed(pieces, inner)
-        self.pads[nodes[-1].name] = _pads(tiling, packed, tile)
+        self.rows[nodes[-1].name] = _rows(tiling, packed, tile)
         self.copies[nodes[-1].name] = _copies(tiling, packed, tile)
         self.direct[nodes[-1].name] = direct(tiling, *_arrays(tile))
         self.converted[nodes[-1].name] = tiling.converted
@@ -135,6 +133,8 @@ class GroupBuilder:
             sizes = {i: register.sizes.get(i, alone.extent(i)) for i in alone.final.spatial}
             self.orders[key] = kept_order(alone, register.sizes, sizes, target.near // 2)
         order = self.orders.get(key, ())
+        if register.beside is not None:
+            order = (*(i for i in order if i != register.beside[0]), register.beside[0])
         return Block(len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped, unit=register.unit)
 
     def tiled_group(self, block: Block, outputs: tuple[str, ...], target: TargetModel, seconds: float) -> TiledGroup:
@@ -147,7 +147,7 @@ class GroupBuilder:
         steps: dict[str, dict[str, Sizes]] = {}
         tails: dict[str, dict[str, Tail]] = {}
         layouts: Orders = {}
-        pads: dict[str, int] = {}
+        rows: dict[str, tuple[int, int]] = {}
         copies: dict[str, int] = {}
         read_in_place: set[str] = set()
         converted: set[str] = set()
@@ -163,7 +163,7 @@ class GroupBuilder:
                 steps.setdefault(names[part.level], {}).update({n: dict(of) for n, of in part.steps.items()})
             if part.level == target.core:
                 layouts |= self.layouts[part.final.name]
-                pads |= self.pads[part.final.name]
+                rows |= self.rows[part.final.name]
                 copies |= self.copies[part.final.name]
                 read_in_place |= self.direct[part.final.name]
                 converted |= self.converted[part.final.name]
@@ -184,7 +184,8 @@ class GroupBuilder:
             tails=tails,
             loads=_loads(block, target, read_in_place),
             layouts={target.core_level: layouts} if layouts else {},
-            pads={target.core_level: pads} if pads else {},
+            pads=_at(target.core_level, {tensor: pad for tensor, (pad, _) in rows.items() if pad}),
+            swizzles=_at(target.core_level, {tensor: swizzle for tensor, (_, swizzle) in rows.items() if swizzle}),
             copies={target.core_level: copies} if copies else {},
             units=units,
             shared={name: entry for part in block.walk() for name, entry in part.shared.items()},
@@ -268,14 +269,15 @@ def _packed(pieces: Sequence[tuple[object, Part, RegisterTile]], inner: Sequence
     return found
 
 
-def _pads(tiling: TilingProblem, packed: Mapping[str, str], tile: TaskTile) -> dict[str, int]:
-    """Tensor -> elements behind its rows in a core's level."""
-    if not tiling.padded:
-        return {}
-    sizes, steps = _arrays(tile)
-    seen = tile_footprints(tiling.nodes, sizes, tiling.spread(steps), tiling.shapes, tiling.numbers)
-    found = {packed.get(tensor, tensor): int(np.max(pad)) for tensor, pad in paddings(tiling, seen).items()}
-    return {tensor: pad for tensor, pad in found.items() if pad}
+def _rows(tiling: TilingProblem, packed: Mapping[str, str], tile: TaskTile) -> dict[str, tuple[int, int]]:
+    """Tensor -> elements behind its rows in a core's level, and their swizzle."""
+    found = pads_and_swizzles(tiling, *_arrays(tile))
+    return {packed.get(tensor, tensor): of for tensor, of in found.items()}
+
+
+def _at(level: str, table: dict[str, int]) -> dict[str, dict[str, int]]:
+    """A table of a level; none for an empty one."""
+    return {level: table} if table else {}
 
 
 def _copies(tiling: TilingProblem, packed: Mapping[str, str], tile: TaskTile) -> dict[str, int]:

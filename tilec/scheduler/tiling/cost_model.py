@@ -17,9 +17,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.expr import TensorExpr
+from tilec.ir.expr import TensorExpr, accesses, variables
 from tilec.scheduler.analysis.window_propagation import Box, extent_of, extents_of
-from tilec.scheduler.tiling.bank_padding import paddings, row_of
+from tilec.scheduler.tiling.bank_layouts import conflicting_bytes, row_layouts, row_of
 from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
@@ -36,6 +36,10 @@ FEWEST_ROUNDS = 2
 
 STAGES = (2, 3, 4)
 """Copies of what a reduce loop loads that are tried where loads may be asynchronous."""
+
+BESIDE_SUMS = 64
+"""Registers of a lane beside the sums of instructions that read operands in memory, which cannot be split: the
+assembler refuses kernels of less than 26, and epilogues take some."""
 
 WORD = 4
 """Bytes of the smallest asynchronous copy (PTX ISA, cp.async)."""
@@ -174,8 +178,11 @@ def _terms(
     for name, times in loops.sums.items():
         if target.spills_sums or problem.chain is not None:
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * times * (times > 1)
-    resident = _resident(problem, np.zeros_like(held) if least else held, tasks)
-    work = _cycles(problem, seen, loops, resident) / target.clock
+    resident = _resident(problem, np.zeros_like(held) if least else held, tasks, seen)
+    cycles = _cycles(problem, seen, loops, resident)
+    if problem.banked:
+        cycles = cycles + conflicting_bytes(problem, seen, loaded) / target.feed
+    work = cycles / target.clock
     copy = copied / target.copy
     rounds: Floats = np.asarray(sum(loops.rounds.values()) + (FEWEST_ROUNDS if least else 0), np.float64)
     drawn = _drawn(problem, drawn_bytes(problem, requested, seen, tasks, sizes, walk), tasks)
@@ -369,6 +376,14 @@ def pipelined(problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps) -
     return tuple(tensor for tensor, size in _pipelined(problem, loops, seen).items() if np.any(size > 0))
 
 
+def pads_and_swizzles(problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps) -> dict[str, tuple[int, int]]:
+    """Tensor whose rows are laid out in a core's level -> elements behind a row, bytes of a panel, for one tile."""
+    if not problem.banked:
+        return {}
+    seen = _held(problem, sizes, steps)[2]
+    return {t: (int(np.max(of.pad)), int(np.max(of.swizzle))) for t, of in row_layouts(problem, seen).items()}
+
+
 def _held(
     problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, wide: TileFootprints | None = None
 ) -> _Needs:
@@ -382,15 +397,15 @@ def _held(
     seen = tile_footprints(
         problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside, wide, moving
     )
-    pads = paddings(problem, seen) if problem.padded else {}
+    layouts = row_layouts(problem, seen) if problem.banked else {}
     total: list[Ints] = [np.asarray(0, np.int64) for _ in problem.parts]
     for tensor, (first, last) in problem.held.items():
         if tensor not in seen.elements:
             continue
         size = seen.elements[tensor] * problem.held_bytes(tensor)
-        if tensor in pads:
-            row = np.maximum(row_of(problem, seen, tensor, problem.padded[tensor]), 1)
-            size = size + seen.elements[tensor] // row * pads[tensor] * problem.held_bytes(tensor)
+        if tensor in layouts:
+            row = np.maximum(row_of(problem, seen, tensor, problem.banked[tensor]), 1)
+            size = size + seen.elements[tensor] // row * layouts[tensor].pad * problem.held_bytes(tensor)
         first, last = loops.span(tensor, first, last) if loops.rounds else (first, last)
         if tensor in problem.formers:
             size = 2 * size
@@ -402,11 +417,31 @@ def _held(
     return tasks, loops, seen, most
 
 
-def _resident(problem: TilingProblem, held: Ints, tasks: Ints) -> Ints:
-    """Tasks that share a core."""
+def _resident(problem: TilingProblem, held: Ints, tasks: Ints, seen: TileFootprints) -> Ints:
+    """Tasks that share a core: its level has room for them, and so have its registers where groups of warps, which
+    need many, compute a part."""
     target = problem.target
     share = np.clip(-(-tasks // target.cores), 1, target.costs.resident_tasks)
-    return np.asarray(np.clip(target.capacity // np.maximum(held, 1), 1, share), np.int64)
+    most = target.capacity // np.maximum(held, 1)
+    for number, tile in enumerate(problem.tiles):
+        if tile.beside is not None:
+            most = np.minimum(
+                most, target.register_bytes // np.maximum(_group_registers(problem, number, tile, seen), 1)
+            )
+    return np.asarray(np.clip(most, 1, share), np.int64)
+
+
+def _group_registers(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> Ints:
+    """Bytes of registers of the warps that compute a part of a task."""
+    assert tile.beside is not None
+    final = problem.parts[number][-1].expr
+    box, extents = seen.boxes.get(final.tensor, {}), extents_of(final, problem.numbers)
+    warps, sums = np.asarray(1, np.int64), WORD
+    for iterator in tile.beside:
+        size = tile.sizes.get(iterator) or extents.get(iterator) or 1
+        lo, hi = box.get(iterator, (0, size))
+        warps, sums = warps * -(-np.asarray(hi - lo) // size), sums * size
+    return np.asarray(warps * (sums + BESIDE_SUMS * problem.target.lanes_bytes))
 
 
 def register_tiles(
@@ -414,7 +449,7 @@ def register_tiles(
 ) -> list[RegisterTile]:
     """For every part the one of its register tiles that takes the fewest cycles in a core's tile."""
     tasks, loops, seen, held = _held(problem, sizes, steps)
-    resident = _resident(problem, held, tasks)
+    resident = _resident(problem, held, tasks, seen)
 
     found: list[RegisterTile] = []
     for number, tiles in enumerate(options):
@@ -451,6 +486,8 @@ def _part_cycles(
     count: Floats = np.asarray(prod(tiles.values()) * _crossing(problem, tile, box), np.float64)
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
     cycles = cycles * _ragged_depth(problem, problem.parts[number][0].expr, tile, loops)
+    if tile.beside:
+        cycles = np.where(_takes_groups(problem, number, tile, seen, loops), cycles, np.inf)
     if expr.tensor in loops.sums:
         for moved, rescaled in problem.rescaling.get(expr.tensor, {}).items():
             times = prod((hi - lo if i in moved else tiles[i] for i, (lo, hi) in box.items() if i in tiles), start=1)
@@ -474,6 +511,35 @@ def _ragged_depth(problem: TilingProblem, anchor: TensorExpr, tile: RegisterTile
     whole = extent_of(anchor.domain[tile.vector.iterator], problem.numbers)
     rounds = -(-whole // np.maximum(step, 1))
     return np.asarray(rounds * -(-step // unit.depth) / max(1, -(-whole // unit.depth)), np.float64)
+
+
+def _takes_groups(
+    problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints, loops: _Loops
+) -> NDArray[np.bool_]:
+    """Whether a core's tile consists of whole groups of warps of a unit that reads operands in memory, in whole steps,
+    and these lie there in swizzled rows, each warp's at the beginning of a panel."""
+    anchor, final = problem.parts[number][0].expr, problem.parts[number][-1].expr
+    unit = next(unit for unit, _ in problem.target.matrices if unit.name == tile.unit)
+    box, extents = seen.boxes[final.tensor], extents_of(final, problem.numbers)
+    if tile.beside is None or not all(i in box for i in tile.beside):
+        return np.asarray(False)
+    (rows, m), (columns, n) = (
+        (box[i][1] - box[i][0], tile.sizes.get(i) or extents[i] or 1) for i in tile.beside
+    )  # fmt: skip
+    depth = tile.vector.iterator
+    whole = extent_of(anchor.domain[depth], problem.numbers)
+    step = loops.steps.get(anchor.tensor, {}).get(depth, np.asarray(whole))
+    fits = (m == unit.rows) & (rows % (unit.rows * unit.warps) == 0) & (n % unit.columns == 0) & (columns % n == 0)
+    fits = fits & (whole % np.maximum(step, 1) == 0) & (step % unit.depth == 0)
+    fits = fits & (_group_registers(problem, number, tile, seen) <= problem.target.register_bytes)
+    layouts = row_layouts(problem, seen)
+    for access in accesses(anchor):
+        if access.tensor not in layouts:
+            return np.asarray(False)
+        swizzle = layouts[access.tensor].swizzle
+        deep = depth in variables(access.index[problem.banked[access.tensor]])
+        fits = fits & (swizzle > 0) & (deep | (n * problem.held_bytes(access.tensor) % np.maximum(swizzle, 1) == 0))
+    return np.asarray(fits)
 
 
 def _crossing(problem: TilingProblem, tile: RegisterTile, box: Box) -> Floats:

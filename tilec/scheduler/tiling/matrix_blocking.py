@@ -2,7 +2,8 @@
 
 A step of such a tile loads the fragments of its rows and of its columns out of a core's level, and multiplies each with
 each; elements that are computed, such as decoded weights, take the operations of vectors. Tiles that extents do not
-divide are filled with zeros.
+divide are filled with zeros. A unit that reads memory takes the rows of one instruction, and reads columns once for all
+warps of a group; its operands take no registers.
 """
 
 from __future__ import annotations
@@ -63,21 +64,26 @@ def matrix_blocking(
     extents = {i: max(1, min(int(numbers.size(e)), within.get(i, MOST**3))) for i, e in expr.domain.items()}
     others = {i: n for i, n in decided.items() if i not in (product.rows, product.columns)}
     products = prod(others.values())
-    rows = _sizes(extents[product.rows], unit.rows, decided.get(product.rows))
-    columns = _sizes(extents[product.columns], unit.columns, decided.get(product.columns))
+    rows, columns = (
+        _sizes(extents[name], whole, most, decided.get(name), unit)
+        for name, whole, most in (
+            (product.rows, unit.rows, unit.rows if unit.reads_memory else MOST),
+            (product.columns, unit.columns, unit.most if unit.reads_memory else MOST),
+        )
+    )
     m, n = (each.ravel() for each in np.meshgrid(rows, columns, indexing="ij"))
     down, across = -(-m // unit.rows), -(-n // unit.columns)
     lanes = target.lanes(4)
     element = [element_bytes(ttype) for ttype in unit.inputs]
     words = down * unit.rows * unit.depth * element[0] + across * unit.columns * unit.depth * element[1]
     sums = down * unit.rows * across * unit.columns
-    fits = (products * sums + words // 4) // lanes <= target.registers
+    fits = (products * sums + (0 if unit.reads_memory else words // 4)) // lanes <= target.registers
     steps = -(-extents[product.depth] // unit.depth)
     steps *= prod(extents[i] for i in expr.reduce if i != product.depth)
     multiplied = 2.0 * sums * unit.depth / (4 * lanes * choice.speed)
     loaded: Floats = np.zeros(m.shape)
     computed: Floats = np.zeros(m.shape)
-    widths = (down * unit.rows, across * unit.columns)
+    widths = (down * unit.rows, across * unit.columns // unit.warps)
     for (body, _), width, size in zip(_sides(product), widths, element, strict=True):
         alone = _access_of(body) is None and not all(_deep(a, product.depth, expr, shapes) for a in accesses(body))
         loaded = loaded + width * unit.depth * size * (LOAD / size if alone else 1.0)
@@ -92,12 +98,13 @@ def matrix_blocking(
     return RegisterBlocking(sizes, float(cycles[best]))
 
 
-def _sizes(extent: int, whole: int, decided: int | None) -> Ints:
-    """Sizes of whole fragments up to an extent, and all of a short one."""
+def _sizes(extent: int, whole: int, most: int, decided: int | None, unit: MatrixUnit) -> Ints:
+    """Sizes of whole fragments up to an extent and to the most, and all of a short one."""
     if decided is not None:
         return np.asarray([decided], np.int64)
-    found = list(range(whole, min(extent, MOST) + 1, whole))
-    return np.asarray(found if extent > MOST or extent % whole == 0 else [*found, extent], np.int64)
+    found = list(range(whole, min(extent, most) + 1, whole))
+    ragged = extent <= most and extent % whole != 0 and not unit.reads_memory
+    return np.asarray([*found, extent] if ragged or not found else found, np.int64)
 
 
 def matrix_vector(

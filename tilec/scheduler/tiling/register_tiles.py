@@ -12,7 +12,7 @@ from tilec.ir.expr import Expr, TensorExpr, accesses, operands, variables
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.lane_counts import lane_counts
-from tilec.ir.matrix_units import matrix_product
+from tilec.ir.matrix_units import matrix_product, reads_in_memory
 from tilec.ir.types import element_bytes
 from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.scheduler.analysis.access import smoothness
@@ -36,7 +36,8 @@ class RegisterTile:
     along other iterators are narrower instead of overlapping those before them.  `held` are places among the first
     node's operands: those that a core's level holds in the type that half precision is computed in.  `panelled` tells
     that the first node reads constants that are packed in panels of the tile's width along the vector iterator.  `unit`
-    is the unit of matrices that computes the first node, "" where vectors do.
+    is the unit of matrices that computes the first node, "" where vectors do; `beside` are the final node's rows,
+    along which tiles of a group of warps lie beside one another, and columns, None where each warp is alone.
     """
 
     sizes: Mapping[str, int]
@@ -47,6 +48,7 @@ class RegisterTile:
     held: tuple[int, ...] = ()
     panelled: bool = False
     unit: str = ""
+    beside: tuple[str, str] | None = None
 
 
 def register_tile(
@@ -102,13 +104,20 @@ def register_tile(
     kept = {names[i]: n for i, n in sizes.items() if i in names and _cuts(n, final.domain[names[i]], numbers)}
     panelled = panels and along in kept and int(numbers.size(final.domain[along])) % kept[along] == 0
     unit = matrix.unit.name if matrix is not None else ""
-    return RegisterTile(kept, vector, along, cycles, clipped, held, panelled, unit)
+    beside = None
+    if matrix is not None and matrix.unit.reads_memory:
+        beside = names.get(matrix.product.rows, ""), names.get(matrix.product.columns, "")
+    return RegisterTile(kept, vector, along, cycles, clipped, held, panelled, unit, beside)
 
 
 def matrix_choices(expr: TensorExpr, graph: Graph, target: TargetModel) -> tuple[MatrixChoice, ...]:
     """The units of matrices that compute a node, the fastest first."""
     found = ((unit, speed, matrix_product(expr, graph.ttypes, unit)) for unit, speed in target.matrices)
-    return tuple(MatrixChoice(unit, speed, product) for unit, speed, product in found if product is not None)
+    return tuple(
+        MatrixChoice(unit, speed, product)
+        for unit, speed, product in found
+        if product is not None and (not unit.reads_memory or reads_in_memory(product))
+    )
 
 
 def speed(expr: TensorExpr, graph: Graph, target: TargetModel) -> float:

@@ -41,6 +41,9 @@ STEPPED = 3
 ROUNDS = 12
 """Candidate reduce steps of a node."""
 
+DEPTHS = 4
+"""Powers of two of the depth of a unit of matrices that are tried as reduce steps."""
+
 TIE = 1e-8
 """Relative difference of candidates that are not taken for equal."""
 
@@ -251,7 +254,8 @@ def _steppable(problem: TilingProblem) -> list[str]:
 def _shorter(problem: TilingProblem, name: str) -> list[dict[str, int]]:
     """Ever shorter reduce steps of a node: the longest is halved until all are 1.
 
-    Those of a shared loop are powers of two, for a last step that is shorter costs it little.
+    Those of a shared loop are powers of two, for a last step that is shorter costs it little. A reduction of a unit of
+    matrices has steps of whole depths beside, powers of two of them, whose rows banks serve best.
     """
     expr = next(node.expr for node in problem.nodes if node.name == name)
     shared = problem.chain is not None and name == problem.chain.leader
@@ -262,8 +266,23 @@ def _shorter(problem: TilingProblem, name: str) -> list[dict[str, int]]:
         divisors = (d for d in _divisors(whole[longest]) if d <= now // 2)
         steps[longest] = 1 << (now - 1).bit_length() - 1 if shared else max(divisors, default=1)
         found.append({i: n for i, n in steps.items() if n < whole[i]})
+    found = _with_depths(problem, name, whole, found)
     places = np.unique(np.linspace(0, len(found) - 1, ROUNDS).astype(int)) if len(found) > ROUNDS else range(len(found))
     return [found[int(p)] for p in places]
+
+
+def _with_depths(
+    problem: TilingProblem, name: str, whole: Mapping[str, int], found: list[dict[str, int]]
+) -> list[dict[str, int]]:
+    """The steps, and those of powers of two of whole depths where a unit of matrices computes a node."""
+    unit, depth = next(
+        ((tile.unit, tile.vector.iterator) for part, tile in zip(problem.parts, problem.tiles, strict=False)
+         if part[0].name == name), ("", "")
+    )  # fmt: skip
+    extents = (unit_.depth for unit_, _ in problem.target.matrices if unit_.name == unit)
+    more = [{depth: n * 2**e} for n in extents for e in range(DEPTHS) if whole[depth] % (n * 2**e) == 0]
+    more = [steps for steps in more if steps[depth] < whole[depth] and steps not in found]
+    return sorted([*found, *more], key=lambda steps: -prod({**whole, **steps}.values()))
 
 
 def _stepped(

@@ -29,7 +29,7 @@ from tilec.ir.intervals import Candidates
 from tilec.ir.types import element_bytes
 from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.lower.shared_loops import BEFORE, earlier
-from tilec.scheduler.analysis.padded_rows import padded_rows
+from tilec.scheduler.analysis.banked_rows import banked_rows
 from tilec.scheduler.analysis.promote_halves import is_exact, wide_inside
 from tilec.scheduler.analysis.window_propagation import ReadIndex, extent_of, extents_of, read_indices
 from tilec.scheduler.graph_passes.rematerialize import arithmetic
@@ -156,10 +156,10 @@ class TilingProblem:
         return frozenset(t for t in laid_out | self.halos | self.converted if t not in self.made)
 
     @cached_property
-    def padded(self) -> dict[str, int]:
-        """Tensors whose rows in the core's level are padded for units of matrices, with the dimension of the rows."""
+    def banked(self) -> dict[str, int]:
+        """Tensors whose rows in the core's level are laid out for units of matrices, with the dimension of the rows."""
         pairs = zip(self.parts, self.tiles, strict=False)
-        return {t: d for part, tile in pairs if tile.unit for t, d in padded_rows(part, tile.vector) if d}
+        return {t: d for part, tile in pairs if tile.unit for t, d in banked_rows(part, tile.vector) if d}
 
     @cached_property
     def converted(self) -> frozenset[str]:

@@ -9,8 +9,8 @@ from tilec.ir.graph import Node
 from tilec.scheduler.analysis.vector_iterator import Vector
 
 
-def padded_rows(part: Sequence[Node], vector: Vector) -> Iterator[tuple[str, int]]:
-    """Tensors whose rows are padded for a part that a unit of matrices begins, each with the dimension of its rows:
+def banked_rows(part: Sequence[Node], vector: Vector) -> Iterator[tuple[str, int]]:
+    """Tensors whose rows are laid out for a part that a unit of matrices begins, each with the dimension of its rows:
     what is laid out anew for the unit, other operands, the result."""
     first, final = part[0].expr, part[-1].expr
     anew = {access: _along(access.index, vector.iterator) for access in (*vector.packed, *vector.staged)}
