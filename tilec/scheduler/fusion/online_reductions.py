@@ -96,7 +96,9 @@ def _chains(problem: FusionProblem, short_rows: int) -> tuple[SharedReductions, 
         ahead[expr.tensor] = frozenset().union(*(ahead[t] if t not in lengths else {t} for t in read))
         if expr.reduce:
             lengths[expr.tensor] = prod(extent_of(expr.domain[i], problem.numbers) for i in expr.reduce)
-    short = problem.target.capacity // short_rows
+    target = problem.target
+    level = target.levels[-1].capacity if target.hides_latency_by_threads else None
+    short = (target.capacity if level is None else level) // short_rows
     long = {name for name, n in lengths.items() if n * element_bytes(problem.graph.tensors[name].ttype) > short}
     if not any(lengths[name] == lengths[other] for name in long for other in ahead[name]):
         return ()

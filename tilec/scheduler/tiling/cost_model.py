@@ -9,7 +9,7 @@ Bytes of all tasks, and how often loops go round, are floats: poor candidates of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from math import prod
 from typing import TypeVar
@@ -18,10 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.ir.expr import TensorExpr, accesses, variables
+from tilec.ir.matrix_units import matrix_product
 from tilec.scheduler.analysis.window_propagation import Box, extent_of, extents_of
 from tilec.scheduler.tiling.bank_layouts import conflicting_bytes, row_layouts, row_of
 from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
 from tilec.scheduler.tiling.register_tiles import RegisterTile
+from tilec.scheduler.tiling.register_use import part_registers, task_registers
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem, ranging
 
@@ -36,10 +38,6 @@ FEWEST_ROUNDS = 2
 
 STAGES = (2, 3, 4)
 """Copies of what a reduce loop loads that are tried where loads may be asynchronous."""
-
-BESIDE_SUMS = 64
-"""Registers of a lane beside the sums of instructions that read operands in memory, which cannot be split: the
-assembler refuses kernels of less than 26, and epilogues take some."""
 
 WORD = 4
 """Bytes of the smallest asynchronous copy (PTX ISA, cp.async)."""
@@ -160,7 +158,9 @@ def _terms(
 ) -> CostTerms:
     target, costs = problem.target, problem.target.costs
     tasks, loops, seen, held = needs
-    held = held + (stages - 1) * sum(_pipelined(problem, loops, seen).values()) if np.any(stages > 1) else held
+    if np.any(stages > 1):
+        another = np.asarray(sum(_pipelined(problem, loops, seen).values()))
+        held, stages = held + (stages - 1) * another, np.where(another > 0, stages, 1)
     implicit = target.is_cached
     loaded = _loaded(problem, seen, loops)
     read: Floats = np.asarray(sum(loaded.values()), np.float64)
@@ -418,30 +418,13 @@ def _held(
 
 
 def _resident(problem: TilingProblem, held: Ints, tasks: Ints, seen: TileFootprints) -> Ints:
-    """Tasks that share a core: its level has room for them, and so have its registers where groups of warps, which
-    need many, compute a part."""
+    """Tasks that share a core: its level has room for them, and so have its registers."""
     target = problem.target
     share = np.clip(-(-tasks // target.cores), 1, target.costs.resident_tasks)
     most = target.capacity // np.maximum(held, 1)
-    for number, tile in enumerate(problem.tiles):
-        if tile.beside is not None:
-            most = np.minimum(
-                most, target.register_bytes // np.maximum(_group_registers(problem, number, tile, seen), 1)
-            )
+    if target.hides_latency_by_threads:
+        most = np.minimum(most, target.register_bytes // task_registers(problem, seen))
     return np.asarray(np.clip(most, 1, share), np.int64)
-
-
-def _group_registers(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> Ints:
-    """Bytes of registers of the warps that compute a part of a task."""
-    assert tile.beside is not None
-    final = problem.parts[number][-1].expr
-    box, extents = seen.boxes.get(final.tensor, {}), extents_of(final, problem.numbers)
-    warps, sums = np.asarray(1, np.int64), WORD
-    for iterator in tile.beside:
-        size = tile.sizes.get(iterator) or extents.get(iterator) or 1
-        lo, hi = box.get(iterator, (0, size))
-        warps, sums = warps * -(-np.asarray(hi - lo) // size), sums * size
-    return np.asarray(warps * (sums + BESIDE_SUMS * problem.target.lanes_bytes))
 
 
 def register_tiles(
@@ -463,6 +446,9 @@ def _cycles(problem: TilingProblem, seen: TileFootprints, loops: _Loops, residen
     total: Floats = np.zeros(1)
     for number, tile in enumerate(problem.tiles):
         total = total + _part_cycles(problem, number, tile, seen, loops, resident)
+    if problem.target.hides_latency_by_threads:
+        spills = task_registers(problem, seen) > problem.target.register_bytes
+        total = total * np.where(spills, problem.target.costs.spilled, 1.0)
     return total
 
 
@@ -485,13 +471,14 @@ def _part_cycles(
         widths.insert(0, np.asarray(size, np.int64))
     count: Floats = np.asarray(prod(tiles.values()) * _crossing(problem, tile, box), np.float64)
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
-    cycles = cycles * _ragged_depth(problem, problem.parts[number][0].expr, tile, loops)
+    anchor = problem.parts[number][0].expr
+    cycles = cycles * _ragged_depth(problem, anchor, tile, loops)
     if tile.beside:
         cycles = np.where(_takes_groups(problem, number, tile, seen, loops), cycles, np.inf)
     if expr.tensor in loops.sums:
         for moved, rescaled in problem.rescaling.get(expr.tensor, {}).items():
             times = prod((hi - lo if i in moved else tiles[i] for i, (lo, hi) in box.items() if i in tiles), start=1)
-            width = lanes if tile.along in moved else 1
+            width = _sum_lanes(problem, anchor, tile, moved) if tile.unit else lanes if tile.along in moved else 1
             cycles = cycles + loops.sums[expr.tensor] * times * rescaled / width / 2
     if target.hides_latency_by_threads:
         most = target.costs.latency_chains
@@ -500,6 +487,14 @@ def _part_cycles(
         chains = min(vectors, most)
         cycles = cycles / np.clip(resident * count * chains / target.threads, 1e-9, 1)
     return cycles
+
+
+def _sum_lanes(problem: TilingProblem, anchor: TensorExpr, tile: RegisterTile, moved: Collection[str]) -> int:
+    """Lanes that hold different sums of a unit of matrices along some iterators."""
+    unit = next(unit for unit, _ in problem.target.matrices if unit.name == tile.unit)
+    product = matrix_product(anchor, problem.graph.ttypes, unit)
+    axes = () if product is None else zip((product.rows, product.columns), unit.sums, strict=True)
+    return prod(span.lanes for name, span in axes if name in moved)
 
 
 def _ragged_depth(problem: TilingProblem, anchor: TensorExpr, tile: RegisterTile, loops: _Loops) -> Floats:
@@ -531,7 +526,7 @@ def _takes_groups(
     step = loops.steps.get(anchor.tensor, {}).get(depth, np.asarray(whole))
     fits = (m == unit.rows) & (rows % (unit.rows * unit.warps) == 0) & (n % unit.columns == 0) & (columns % n == 0)
     fits = fits & (whole % np.maximum(step, 1) == 0) & (step % unit.depth == 0)
-    fits = fits & (_group_registers(problem, number, tile, seen) <= problem.target.register_bytes)
+    fits = fits & (part_registers(problem, number, tile, seen) <= problem.target.register_bytes)
     layouts = row_layouts(problem, seen)
     for access in accesses(anchor):
         if access.tensor not in layouts:
