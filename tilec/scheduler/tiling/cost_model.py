@@ -404,7 +404,7 @@ def _held(
             continue
         size = seen.elements[tensor] * problem.held_bytes(tensor)
         if tensor in layouts:
-            row = np.maximum(row_of(problem, seen, tensor, problem.banked[tensor]), 1)
+            row = np.maximum(row_of(problem, seen, tensor, problem.banked[tensor][0]), 1)
             size = size + seen.elements[tensor] // row * layouts[tensor].pad * problem.held_bytes(tensor)
         first, last = loops.span(tensor, first, last) if loops.rounds else (first, last)
         if tensor in problem.formers:
@@ -537,7 +537,7 @@ def _takes_groups(
         if access.tensor not in layouts:
             return np.asarray(False)
         swizzle = layouts[access.tensor].swizzle
-        deep = depth in variables(access.index[problem.banked[access.tensor]])
+        deep = depth in variables(access.index[problem.banked[access.tensor][0]])
         fits = fits & (swizzle > 0) & (deep | (n * problem.held_bytes(access.tensor) % np.maximum(swizzle, 1) == 0))
     return np.asarray(fits)
 
