@@ -290,7 +290,9 @@ class FusionProblem:
         """The register tiles that parts have by themselves, and, where some of these are of groups of warps, for which
         a group of parts may leave no room, those that warps have that are alone."""
         singles = [self.singles[n] for n in members]
-        alone = [self.alone(n) if tile.registers[0].beside else tile for n, tile in zip(members, singles, strict=True)]
+        alone = [
+            self.alone(n) if tile.registers[0].warps > 1 else tile for n, tile in zip(members, singles, strict=True)
+        ]
         return [self.usual(members, tiles) for tiles in ((singles,) if alone == singles else (singles, alone))]
 
     def alone(self, number: int) -> TaskTile:
@@ -298,7 +300,7 @@ class FusionProblem:
         members, outputs = (number,), self.leaving((number,))
         key = "alone", self.key(members, outputs)
         if key not in self.cache.tiles:
-            registers = [tile for tile in self.tiles(number) if tile.beside is None]
+            registers = [tile for tile in self.tiles(number) if tile.warps == 1]
             found = [task_tile(self.tiling_problem(members, outputs, [tile])) for tile in registers]
             self.cache.tiles[key] = 1, (self.anonymous(self._best(found, 1)[0], members),)
         return self.named(self.cache.tiles[key][1][0], members)

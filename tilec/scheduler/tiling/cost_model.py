@@ -39,8 +39,11 @@ STAGES = (2, 3, 4)
 """Copies of what a reduce loop loads that are tried where loads may be asynchronous."""
 
 BESIDE_SUMS = 64
-"""Registers of a lane beside the sums of instructions that read operands in memory, which cannot be split: the
-assembler refuses kernels of less than 26, and epilogues take some."""
+"""Registers of a lane beside the sums that it keeps while reduce loops go round: fragments, addresses, epilogues."""
+
+SCHEDULERS = 4
+"""Parts of a core, each with as many of its warps and of its registers (CUDA C++ Programming Guide, Hardware
+Multithreading; also of HIP's)."""
 
 WORD = 4
 """Bytes of the smallest asynchronous copy (PTX ISA, cp.async)."""
@@ -432,24 +435,24 @@ def _resident(problem: TilingProblem, held: Ints, tasks: Ints, seen: TileFootpri
     share = np.clip(-(-tasks // target.cores), 1, target.costs.resident_tasks)
     most = target.capacity // np.maximum(held, 1)
     for number, tile in enumerate(problem.tiles):
-        if tile.beside is not None:
+        if tile.warps > 1:
             most = np.minimum(
-                most, target.register_bytes // np.maximum(_group_registers(problem, number, tile, seen), 1)
+                most, target.register_bytes // np.maximum(_register_bytes(problem, number, tile, seen), 1)
             )
     return np.asarray(np.clip(most, 1, share), np.int64)
 
 
-def _group_registers(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> Ints:
-    """Bytes of registers of the warps that compute a part of a task."""
-    assert tile.beside is not None
+def _register_bytes(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> Ints:
+    """Bytes of registers of the warps that compute a product of a task by a unit of matrices."""
     final = problem.parts[number][-1].expr
     box, extents = seen.boxes.get(final.tensor, {}), extents_of(final, problem.numbers)
     warps, sums = np.asarray(1, np.int64), WORD
-    for iterator in tile.beside:
+    for iterator in tile.sides:
         size = tile.sizes.get(iterator) or extents.get(iterator) or 1
         lo, hi = box.get(iterator, (0, size))
         warps, sums = warps * -(-np.asarray(hi - lo) // size), sums * size
-    return np.asarray(warps * (sums + BESIDE_SUMS * problem.target.lanes_bytes))
+    together = -(-warps // SCHEDULERS) * SCHEDULERS
+    return np.asarray(together * (sums + BESIDE_SUMS * problem.target.lanes_bytes))
 
 
 def register_tiles(
@@ -494,7 +497,10 @@ def _part_cycles(
     count: Floats = np.asarray(prod(tiles.values()) * _crossing(problem, tile, box), np.float64)
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
     cycles = cycles * _ragged_depth(problem, problem.parts[number][0].expr, tile, loops)
-    if tile.beside:
+    if tile.unit and problem.parts[number][0].name in loops.rounds:
+        bytes_of_sums = _register_bytes(problem, number, tile, seen)
+        cycles = np.where(bytes_of_sums <= target.register_bytes, cycles, np.inf)
+    if tile.warps > 1:
         cycles = np.where(_takes_groups(problem, number, tile, seen, loops), cycles, np.inf)
     if expr.tensor in loops.sums:
         for moved, rescaled in problem.rescaling.get(expr.tensor, {}).items():
@@ -529,17 +535,16 @@ def _takes_groups(
     anchor, final = problem.parts[number][0].expr, problem.parts[number][-1].expr
     unit = next(unit for unit, _ in problem.target.matrices if unit.name == tile.unit)
     box, extents = seen.boxes[final.tensor], extents_of(final, problem.numbers)
-    if tile.beside is None or not all(i in box for i in tile.beside):
+    if not all(i in box for i in tile.sides):
         return np.asarray(False)
     (rows, m), (columns, n) = (
-        (box[i][1] - box[i][0], tile.sizes.get(i) or extents[i] or 1) for i in tile.beside
+        (box[i][1] - box[i][0], tile.sizes.get(i) or extents[i] or 1) for i in tile.sides
     )  # fmt: skip
     depth = tile.vector.iterator
     whole = extent_of(anchor.domain[depth], problem.numbers)
     step = loops.steps.get(anchor.tensor, {}).get(depth, np.asarray(whole))
     fits = (m == unit.rows) & (rows % (unit.rows * unit.warps) == 0) & (n % unit.columns == 0) & (columns % n == 0)
     fits = fits & (whole % np.maximum(step, 1) == 0) & (step % unit.depth == 0)
-    fits = fits & (_group_registers(problem, number, tile, seen) <= problem.target.register_bytes)
     layouts = row_layouts(problem, seen)
     for access in accesses(anchor):
         if access.tensor not in layouts:
