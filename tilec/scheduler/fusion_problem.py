@@ -26,7 +26,7 @@ from tilec.scheduler.search_cache import Content, Part, PartDescription, SearchC
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.matrix_blocking import matrix_vector
 from tilec.scheduler.tiling.register_tiles import RegisterTile, halves, matrix_choice, matrix_choices, register_tile
-from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in, fitted, look, ranked, task_tiles
+from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in, fitted, look, ranked, task_tile, task_tiles
 from tilec.scheduler.tiling.tile_footprints import leaves, shapes_of, tile_box
 from tilec.scheduler.tiling.tiling_problem import Extents, Objective, TilingProblem
 from tilec.spec.recipe import ScheduleOptions
@@ -287,20 +287,28 @@ class FusionProblem:
         )
 
     def usual_tiles(self, members: Sequence[int]) -> list[list[RegisterTile]]:
-        """The register tiles that parts have by themselves, and, where some lie beside one another, those of warps that
-        are alone: a group may leave no room for whole groups of warps."""
-        usual = self.usual(members)
-        alone = [self._alone(n, tile) for n, tile in zip(members, usual, strict=True)]
-        return [usual] if alone == usual else [usual, alone]
+        """The register tiles that parts have by themselves, and, where some of these are of groups of warps, for which
+        a group of parts may leave no room, those that warps have that are alone."""
+        singles = [self.singles[n] for n in members]
+        alone = [
+            self.alone(n) if tile.registers[0].warps > 1 else tile for n, tile in zip(members, singles, strict=True)
+        ]
+        return [self.usual(members, tiles) for tiles in ((singles,) if alone == singles else (singles, alone))]
 
-    def _alone(self, number: int, tile: RegisterTile) -> RegisterTile:
-        others = [other for other in self.tiles(number) if other.held == tile.held and other.beside is None]
-        return others[0] if tile.beside and others else tile
+    def alone(self, number: int) -> TaskTile:
+        """The best tile of a part by itself, by warps that are alone, remembered by content."""
+        members, outputs = (number,), self.leaving((number,))
+        key = "alone", self.key(members, outputs)
+        if key not in self.cache.tiles:
+            registers = [tile for tile in self.tiles(number) if tile.warps == 1]
+            found = [task_tile(self.tiling_problem(members, outputs, [tile])) for tile in registers]
+            self.cache.tiles[key] = 1, (self.anonymous(self._best(found, 1)[0], members),)
+        return self.named(self.cache.tiles[key][1][0], members)
 
-    def usual(self, members: Sequence[int]) -> list[RegisterTile]:
+    def usual(self, members: Sequence[int], by_themselves: Sequence[TaskTile]) -> list[RegisterTile]:
         """The register tiles that parts have by themselves, but for what the group makes: that is read in the type in
         which the group can hold it."""
-        tiles = [self.singles[n].registers[0] for n in members]
+        tiles = [tile.registers[0] for tile in by_themselves]
         made = {node.name: node.expr for n in members for node in self.parts[n]}
         if all(self.graph.tensors[name].ttype not in self.target.widened for name in made):
             return tiles

@@ -170,18 +170,24 @@ class ComparePlans(PlanStep):
         "the whole plan is compared with those with less fusion, and the one that costs least is taken"
     )
 
+    near: float = 1.01
+    """Times the cost of the draft that register fusion likes best, up to which full fusion is tried on others."""
+
     def applies(self, state: PlanState) -> bool:
         """Where less fusion, or rules, were not asked for; bytes that groups hold are no sum."""
         options = state.search.options
         return options.fusion in ("register", "full") and options.objective != "footprint"
 
     def run(self, state: PlanState, _trace: Trace) -> PlanState:
-        """All candidates, and the cheapest. Full fusion is tried on the draft that register fusion likes better."""
+        """All candidates, and the cheapest. Full fusion is tried on the draft that register fusion likes best, and on
+        those that it likes about as well."""
         search = state.search
         fused = sorted((search.candidate(draft, "register") for draft in search.drafts), key=lambda c: c.lower_bound)
+        full: list[PlanCandidate] = []
         if search.options.fusion == "full":
-            fused.insert(0, search.candidate(fused[0].draft, "full"))
-        candidates = (*fused, search.candidate(search.drafts[-1], "none"))
+            drafts = [each.draft for each in fused if each.lower_bound <= fused[0].lower_bound * self.near]
+            full = [search.candidate(draft, "full") for draft in drafts]
+        candidates = (*full, *fused, search.candidate(search.drafts[-1], "none"))
         return replace(state, candidates=candidates, best=cheapest(candidates))
 
 

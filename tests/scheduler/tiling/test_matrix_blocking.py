@@ -127,6 +127,14 @@ def test_rows_are_swizzled_where_they_fill_panels_and_padded_elsewhere(row: int,
 
 
 @pytest.mark.feature("W37")
+def test_rows_of_wide_results_are_padded_by_what_lanes_store_of_one() -> None:
+    """Four lanes store 32 bytes of f32 sums: pieces of two rows would meet where one is permuted."""
+    found = Pieces(16, 128).layout(128, beside=2)
+    assert (found.pad, found.swizzle, found.read) == (32, 0, 1)
+    assert Pieces(16, 128).layout(128, beside=8) == Pieces(16, 128).layout(128, beside=99)
+
+
+@pytest.mark.feature("W37")
 def test_steps_whose_rows_are_written_without_conflicts_are_taken() -> None:
     """Halves of 768 are 96 and 48, whose rows no layout serves in the fewest wavefronts."""
     (group,) = planned(1024, 3072, 768).groups

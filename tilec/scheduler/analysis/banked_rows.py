@@ -9,16 +9,16 @@ from tilec.ir.graph import Node
 from tilec.scheduler.analysis.vector_iterator import Vector
 
 
-def banked_rows(part: Sequence[Node], vector: Vector) -> Iterator[tuple[str, int]]:
-    """Tensors whose rows are laid out for a part that a unit of matrices begins, each with the dimension of its rows:
-    what is laid out anew for the unit, other operands, the result."""
+def banked_rows(part: Sequence[Node], vector: Vector) -> Iterator[tuple[str, int, bool]]:
+    """Tensors whose rows are laid out for a part that a unit of matrices begins, each with the dimension of its rows
+    and whether it is the result: what is laid out anew for the unit, other operands, the result."""
     first, final = part[0].expr, part[-1].expr
     anew = {access: _along(access.index, vector.iterator) for access in (*vector.packed, *vector.staged)}
     moving = {i for i, extent in first.domain.items() if constant_value(extent) != 1}
     for access in accesses(first):
         moved = [d for d, index in enumerate(access.index) if variables(index) & moving]
-        yield access.tensor, anew.get(access, moved[-1] if moved else 0)
-    yield final.tensor, max((d for d, extent in enumerate(final.shape) if constant_value(extent) != 1), default=0)
+        yield access.tensor, anew.get(access, moved[-1] if moved else 0), False
+    yield final.tensor, max((d for d, e in enumerate(final.shape) if constant_value(e) != 1), default=0), True
 
 
 def _along(index: Sequence[Expr], iterator: str) -> int:

@@ -133,8 +133,8 @@ class GroupBuilder:
             sizes = {i: register.sizes.get(i, alone.extent(i)) for i in alone.final.spatial}
             self.orders[key] = kept_order(alone, register.sizes, sizes, target.near // 2)
         order = self.orders.get(key, ())
-        if register.beside is not None:
-            order = (*(i for i in order if i != register.beside[0]), register.beside[0])
+        if register.warps > 1:
+            order = (*(i for i in order if i != register.sides[0]), register.sides[0])
         return Block(len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped, unit=register.unit)
 
     def tiled_group(self, block: Block, outputs: tuple[str, ...], target: TargetModel, seconds: float) -> TiledGroup:

@@ -1,7 +1,7 @@
 """Rows in a core's level as their banks serve them: padded or swizzled where that takes fewer wavefronts (W37).
 
-A row is written piece by piece, and eight rows are read at the same piece, as units of matrices load them and lanes
-store their results.
+A row is written piece by piece; rows are read at equal pieces, as units of matrices load them, or at as many pieces
+beside one another as lanes store of a row of results.
 """
 
 from __future__ import annotations
@@ -32,48 +32,51 @@ class RowLayout:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Rows that are read in pieces of `access` bytes, one below the other; `banks` bytes are served at once."""
+    """Rows that are accessed in pieces of `access` bytes; `banks` bytes are served at once."""
 
     access: int
     banks: int
 
-    def layout(self, row: int) -> RowLayout:
-        """The layout of rows of some bytes: the fewest wavefronts that read, which several units do, then that write,
-        then the fewest bytes."""
+    def layout(self, row: int, beside: int = 1) -> RowLayout:
+        """The layout of rows of some bytes, of which so many pieces are accessed at once: the fewest wavefronts that
+        read, which several units do, then that write, then the fewest bytes."""
         if row <= self.access:
             return RowLayout()
-        return min(_layouts(row, self.access, self.banks), key=lambda of: (of.read, of.written, of.pad))
+        found = _layouts(row, self.access, self.banks, min(beside, max(1, self.banks // self.access)))
+        return min(found, key=lambda of: (of.read, of.written, of.pad))
 
 
 @lru_cache(maxsize=4096)
-def _layouts(row: int, access: int, banks: int) -> tuple[RowLayout, ...]:
-    return (*_padded(row, access, banks), *(_swizzled(row) if (access, banks) == (PIECE, LINE) else ()))
+def _layouts(row: int, access: int, banks: int, beside: int) -> tuple[RowLayout, ...]:
+    swizzled = _swizzled(row, beside) if (access, banks) == (PIECE, LINE) else ()
+    return (*_padded(row, access, banks, beside), *swizzled)
 
 
-def _padded(row: int, access: int, banks: int) -> Iterator[RowLayout]:
-    """Rows as they are where they begin with pieces, and rows of an odd number of pieces, of which equal ones lie in
-    all banks."""
+def _padded(row: int, access: int, banks: int, beside: int) -> Iterator[RowLayout]:
+    """Rows as they are where they begin with pieces, and rows of a few pieces more."""
     pieces, together = -(-row // access), max(1, banks // access)
-    for stride in (pieces, pieces + 1 - pieces % 2):
+    for stride in range(pieces, pieces + 2 * beside):
         places = np.arange(together)[:, None] * stride + np.arange(pieces)
-        yield RowLayout(stride * access - row, 0, *_wavefronts(places, together))
+        yield RowLayout(stride * access - row, 0, *_wavefronts(places, together, beside))
 
 
-def _swizzled(row: int) -> Iterator[RowLayout]:
+def _swizzled(row: int, beside: int) -> Iterator[RowLayout]:
     for swizzle in SWIZZLES:
         if row % swizzle == 0:
             each, together = swizzle // PIECE, LINE // PIECE
             at, rows = np.arange(row // PIECE), np.arange(together)[:, None]
             places = at // each * together * each + rows * each + at % each
-            yield RowLayout(0, swizzle, *_wavefronts(places ^ places // together % each, together))
+            yield RowLayout(0, swizzle, *_wavefronts(places ^ places // together % each, together, beside))
 
 
-def _wavefronts(places: Ints, together: int) -> tuple[float, float]:
-    """Over the fewest: those that write the pieces of rows at some places one after another, and those that read the
-    pieces below one another."""
+def _wavefronts(places: Ints, together: int, beside: int) -> tuple[float, float]:
+    """Over the fewest: those that write the pieces of rows at some places one after another, and those that read some
+    beside one another, and below."""
+    whole = places.shape[1] // beside * beside or places.shape[1]
+    below = places[:, :whole].reshape(together, -1, min(beside, whole)).transpose(1, 0, 2)
     written, read = (
         float(np.mean([np.bincount(some).max() for some in by.reshape(-1, together) % together]))
-        for by in (places, places.T)
+        for by in (places, below)
     )
     return written, read
 
@@ -96,12 +99,12 @@ class RowLayouts:
 def row_layouts(problem: TilingProblem, seen: TileFootprints) -> dict[str, RowLayouts]:
     """Tensor -> how its rows lie in a core's level, where tiles need `seen`."""
     pieces, found = pieces_of(problem.target), dict[str, RowLayouts]()
-    for tensor, dim in problem.banked.items():
+    for tensor, (dim, elements) in problem.banked.items():
         size = problem.held_bytes(tensor)
         rows = row_of(problem, seen, tensor, dim) * size
         different, which = np.unique(rows, return_inverse=True)
         which = which.reshape(rows.shape)
-        best = [pieces.layout(int(row)) for row in different]
+        best = [pieces.layout(int(row), max(1, elements * size // pieces.access)) for row in different]
         pads, swizzles = (np.asarray(of, np.int64) for of in ([b.pad // size for b in best], [b.swizzle for b in best]))
         written = np.asarray([of.written for of in best])
         found[tensor] = RowLayouts(pads[which], swizzles[which], written[which])

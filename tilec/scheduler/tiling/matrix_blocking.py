@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.expr import Access, Call, Const, Expr, TensorExpr, Var, accesses
+from tilec.ir.expr import Access, Call, Const, Expr, TensorExpr, accesses
 from tilec.ir.intervals import Candidates
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit
 from tilec.ir.types import element_bytes
@@ -85,7 +85,9 @@ def matrix_blocking(
     computed: Floats = np.zeros(m.shape)
     widths = (down * unit.rows, across * unit.columns // unit.warps)
     for (body, _), width, size in zip(_sides(product), widths, element, strict=True):
-        alone = _access_of(body) is None and not all(_deep(a, product.depth, expr, shapes) for a in accesses(body))
+        alone = _access_of(body) is None and not all(
+            _side_by_side(a, product.depth, expr, shapes) for a in accesses(body)
+        )
         loaded = loaded + width * unit.depth * size * (LOAD / size if alone else 1.0)
         if _access_of(body) is None:  # its elements are computed: two operations of a vector begin in a cycle
             computed = computed + width * unit.depth / lanes * arithmetic(body) / 2
@@ -116,9 +118,9 @@ def matrix_vector(
     packed, staged = list[Access](), list[Access]()
     for (body, along), ttype in zip(_sides(product), choice.unit.inputs, strict=True):
         access = _access_of(body)
-        if access is None or _deep(access, product.depth, expr, shapes):
+        if access is None or _side_by_side(access, product.depth, expr, shapes):
             continue
-        if element_bytes(ttype) == TRANSPOSED and access.index[-1:] == (Var(along),):
+        if element_bytes(ttype) == TRANSPOSED and _side_by_side(access, along, expr, shapes):
             continue
         if access.tensor in constants and can_pack(access, expr):
             packed.append(access)
@@ -142,6 +144,6 @@ def _access_of(body: Expr) -> Access | None:
     return None
 
 
-def _deep(access: Access, depth: str, expr: TensorExpr, shapes: Mapping[str, tuple[Expr, ...]]) -> bool:
-    """Whether neighbours along the depth lie side by side."""
-    return runs_along(access, shapes[access.tensor], depth, expr.domain[depth])
+def _side_by_side(access: Access, iterator: str, expr: TensorExpr, shapes: Mapping[str, tuple[Expr, ...]]) -> bool:
+    """Whether neighbours along an iterator, such as the depth, lie side by side."""
+    return runs_along(access, shapes[access.tensor], iterator, expr.domain[iterator])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -36,8 +36,8 @@ class RegisterTile:
     along other iterators are narrower instead of overlapping those before them.  `held` are places among the first
     node's operands: those that a core's level holds in the type that half precision is computed in.  `panelled` tells
     that the first node reads constants that are packed in panels of the tile's width along the vector iterator.  `unit`
-    is the unit of matrices that computes the first node, "" where vectors do; `beside` are the final node's rows,
-    along which tiles of a group of warps lie beside one another, and columns, None where each warp is alone.
+    is the unit of matrices that computes the first node, "" where vectors do; `sides` are the final node's iterators of
+    the product's rows and columns; tiles of a group of `warps` lie beside one another along the rows.
     """
 
     sizes: Mapping[str, int]
@@ -48,7 +48,12 @@ class RegisterTile:
     held: tuple[int, ...] = ()
     panelled: bool = False
     unit: str = ""
-    beside: tuple[str, str] | None = None
+    sides: tuple[str, str] = ("", "")
+    warps: int = 1
+
+    def grain(self, iterator: str, extent: int) -> int:
+        """What sizes of a core's tile along an iterator of the final node are multiples of."""
+        return self.sizes.get(iterator, extent) * (self.warps if iterator == self.sides[0] else 1)
 
 
 def register_tile(
@@ -104,10 +109,11 @@ def register_tile(
     kept = {names[i]: n for i, n in sizes.items() if i in names and _cuts(n, final.domain[names[i]], numbers)}
     panelled = panels and along in kept and int(numbers.size(final.domain[along])) % kept[along] == 0
     unit = matrix.unit.name if matrix is not None else ""
-    beside = None
-    if matrix is not None and matrix.unit.reads_memory:
-        beside = names.get(matrix.product.rows, ""), names.get(matrix.product.columns, "")
-    return RegisterTile(kept, vector, along, cycles, clipped, held, panelled, unit, beside)
+    plain = RegisterTile(kept, vector, along, cycles, clipped, held, panelled, unit)
+    if matrix is None:
+        return plain
+    sides = names.get(matrix.product.rows, ""), names.get(matrix.product.columns, "")
+    return replace(plain, sides=sides, warps=matrix.unit.warps)
 
 
 def matrix_choices(expr: TensorExpr, graph: Graph, target: TargetModel) -> tuple[MatrixChoice, ...]:

@@ -18,6 +18,10 @@ BESIDE_SUMS = 64
 """The same of a contraction, whose operands are loaded in blocks (50 to 110 on an H100; the assembler refuses products
 by warpgroups with less than 26)."""
 
+SCHEDULERS = 4
+"""Parts of a core, each with as many of its warps and of its registers (CUDA C++ Programming Guide, Hardware
+Multithreading; also of HIP's)."""
+
 WORD = 4
 """Bytes of a register of a lane."""
 
@@ -31,8 +35,9 @@ def part_registers(problem: TilingProblem, number: int, tile: RegisterTile, seen
         size = tile.sizes.get(iterator) or extents.get(iterator) or 1
         lo, hi = box.get(iterator, (0, size))
         units, points = units * -(-np.asarray(hi - lo) // size), points * size
-    if tile.beside is None:  # units take turns
+    if tile.warps == 1:  # units take turns
         units = np.minimum(units, max(1, target.costs.task_threads * WORD // target.lanes_bytes))
+    units = -(-units // SCHEDULERS) * SCHEDULERS
     beside = BESIDE_SUMS if is_contraction(problem.parts[number][0].expr) else BESIDE_POINTS
     return np.asarray(units * (points + beside * target.lanes_bytes))
 

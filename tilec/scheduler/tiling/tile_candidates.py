@@ -71,11 +71,11 @@ def _grain(problem: TilingProblem, fine: bool) -> dict[str, int]:
         if fine and iterator != problem.tiles[-1].along:
             grain[iterator] = 1
             continue
-        sizes = [problem.tiles[-1].sizes.get(iterator, problem.extent(iterator))]
+        sizes = [problem.tiles[-1].grain(iterator, problem.extent(iterator))]
         for part, tile in zip(problem.parts[:-1], problem.tiles[:-1], strict=True):
             twin = shared.get(iterator, {}).get(part[-1].name)
             if twin is not None:
-                sizes.append(tile.sizes.get(twin, problem.extent(iterator)))
+                sizes.append(tile.grain(twin, problem.extent(iterator)))
         grain[iterator] = max(sizes)
     return grain
 

@@ -156,10 +156,17 @@ class TilingProblem:
         return frozenset(t for t in laid_out | self.halos | self.converted if t not in self.made)
 
     @cached_property
-    def banked(self) -> dict[str, int]:
-        """Tensors whose rows in the core's level are laid out for units of matrices, with the dimension of the rows."""
-        pairs = zip(self.parts, self.tiles, strict=False)
-        return {t: d for part, tile in pairs if tile.unit for t, d in banked_rows(part, tile.vector) if d}
+    def banked(self) -> dict[str, tuple[int, int]]:
+        """Tensors whose rows in the core's level are laid out for units of matrices, with the dimension of the rows and
+        the elements of a row of results that lanes store at once (0 of operands)."""
+        stored = {unit.name: unit.sums[1].lanes * unit.sums[1].vector for unit, _ in self.target.matrices}
+        return {
+            tensor: (dim, stored[tile.unit] if is_result else 0)
+            for part, tile in zip(self.parts, self.tiles, strict=False)
+            if tile.unit
+            for tensor, dim, is_result in banked_rows(part, tile.vector)
+            if dim
+        }
 
     @cached_property
     def converted(self) -> frozenset[str]:
