@@ -174,10 +174,15 @@ class TilingProblem:
         their values: operands, results that leave the group, and those that are exact."""
         pairs = zip(self.parts, self.tiles, strict=False)
         held = {operands(part[0].expr)[n] for part, tile in pairs for n in tile.held}
-        if not held:
-            return frozenset()
         kept = {node.name for node in self.nodes if node.name not in self.outputs and not is_exact(node.expr)}
-        return frozenset(held - self.wide - kept)
+        return frozenset(held - self.wide - kept) | self.rounded_sums
+
+    @cached_property
+    def rounded_sums(self) -> frozenset[str]:
+        """Results of half precision that a loop of several reductions adds to in the core's level."""
+        members = self.chain.members if self.chain is not None else ()
+        halves = {name for name in members if self.graph.tensors[name].ttype in self.target.widened}
+        return frozenset(halves - self.wide)
 
     def sharing(self, stepped: str) -> Mapping[str, Mapping[str, str]]:
         """Reductions in the reduce loop of a node, itself or all of a chain -> their reduce iterators -> the node's."""
