@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from math import prod
+from math import inf, prod
 from typing import TypeVar
 
 import numpy as np
@@ -181,6 +181,8 @@ def _terms(
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * times * (times > 1)
     resident = _resident(problem, np.zeros_like(held) if least else held, tasks, seen)
     cycles = _cycles(problem, seen, loops, resident)
+    if target.hides_latency_by_threads:  # loads and results pass the level's ports as what registers read does
+        cycles = cycles + (read + final) / target.feed
     if problem.banked:
         cycles = cycles + conflicting_bytes(problem, seen, loaded) / target.feed
     work = cycles / target.clock
@@ -430,7 +432,7 @@ def _resident(problem: TilingProblem, held: Ints, tasks: Ints, seen: TileFootpri
     target = problem.target
     share = np.clip(-(-tasks // target.cores), 1, target.costs.resident_tasks)
     most = target.capacity // np.maximum(held, 1)
-    if target.hides_latency_by_threads:
+    if target.hides_latency_by_threads and target.register_bytes < inf:
         most = np.minimum(most, target.register_bytes // task_registers(problem, seen))
     return np.asarray(np.clip(most, 1, share), np.int64)
 
