@@ -41,6 +41,12 @@ STAGES = (2, 3, 4)
 BESIDE_SUMS = 64
 """Registers of a lane beside the sums that it keeps while reduce loops go round: fragments, addresses, epilogues."""
 
+SPILLED = 4.0
+"""Times as long as a product takes whose sums registers do not hold: each is loaded and stored in every step."""
+
+NO_CODE = 1e6
+"""Times as long as tiles count that units that read operands in memory do not compute."""
+
 SCHEDULERS = 4
 """Parts of a core, each with as many of its warps and of its registers (CUDA C++ Programming Guide, Hardware
 Multithreading; also of HIP's)."""
@@ -499,9 +505,9 @@ def _part_cycles(
     cycles = cycles * _ragged_depth(problem, problem.parts[number][0].expr, tile, loops)
     if tile.unit and problem.parts[number][0].name in loops.rounds:
         bytes_of_sums = _register_bytes(problem, number, tile, seen)
-        cycles = np.where(bytes_of_sums <= target.register_bytes, cycles, np.inf)
+        cycles = cycles * np.where(bytes_of_sums <= target.register_bytes, 1.0, SPILLED)
     if tile.warps > 1:
-        cycles = np.where(_takes_groups(problem, number, tile, seen, loops), cycles, np.inf)
+        cycles = cycles * np.where(_takes_groups(problem, number, tile, seen, loops), 1.0, NO_CODE)
     if expr.tensor in loops.sums:
         for moved, rescaled in problem.rescaling.get(expr.tensor, {}).items():
             times = prod((hi - lo if i in moved else tiles[i] for i, (lo, hi) in box.items() if i in tiles), start=1)
