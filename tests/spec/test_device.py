@@ -122,6 +122,16 @@ def test_digest_is_of_the_meaning() -> None:
             "tile: {n: 16}, fragments: {a: {m: {}}, b: {k: {}, n: {}}, c: {m: {}, n: {}}}",
             "fragment a has no span along k, where the tile has 1",
         ),
+        (
+            "tile: {n: 16}",
+            "tile: {m: 64, n: 16}, warps: 4, fragments: {a: {m: {}, k: {}}, c: {m: {}, n: {}}}",
+            "one factor has no fragment",
+        ),
+        (
+            "tile: {n: 16}",
+            "tile: {m: 64, n: 16}, least: {n: 8}, warps: 4, fragments: {c: {m: {}, n: {lanes: 4, vector: 4}}}",
+            "fragment c takes 4 lanes of 4 along n, where the tile has 8",
+        ),
     ],
 )
 def test_errors_have_places(old: str, new: str, message: str) -> None:

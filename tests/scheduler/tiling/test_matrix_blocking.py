@@ -142,3 +142,33 @@ def test_steps_whose_rows_are_written_without_conflicts_are_taken() -> None:
     assert variant.steps["smem"]["c"]["k"] in (32, 64)
     assert set(variant.swizzles["smem"]) == {"x", "w", "y"}
     assert not variant.pads
+
+
+@pytest.mark.feature("L21", "W28")
+def test_groups_of_warps_multiply_out_of_memory_where_these_are_faster() -> None:
+    """Whole groups along the rows, which are the innermost tile loop; registers of all warps fit a core."""
+    plan = schedule(product(1024, 3072, 768), device("h100"))
+    (variant,) = (variant for group in plan.groups for variant in group.variants)
+    assert variant.units == {"c": "wgmma.m64n256k16.f16"}
+    block, warp = variant.tiles["smem"]["y"], variant.tiles["reg"]["y"]
+    assert warp["i"] == 16
+    assert block["i"] % 64 == 0
+    assert block["j"] % warp["j"] == 0
+    assert variant.order["reg"]["y"][-1] == "i"
+    assert set(variant.swizzles["smem"]) == {"x", "w", "y"}
+    assert (block["i"] // 16) * (block["j"] // warp["j"]) * (16 * warp["j"] + 64 * 32) * 4 <= 256 << 10
+    assert illegal(plan) == []
+    alone = ScheduleOptions(units=("fma", "mma.m16n8k16.f16"))
+    slower = schedule(product(1024, 3072, 768), device("h100"), alone)
+    assert slower.groups[0].cost.picoseconds > plan.groups[0].cost.picoseconds
+
+
+@pytest.mark.parametrize(("m", "k"), [(48, 384), (256, 360)])
+def test_rows_without_whole_groups_and_steps_of_part_of_a_depth_stay_with_single_warps(m: int, k: int) -> None:
+    plan = schedule(product(m, 512, k), device("h100"))
+    assert not any("wgmma" in unit for group in plan.groups for unit in group.variants[0].units.values())
+
+
+def test_three_copies_are_kept_where_two_wait_for_what_loads_stream() -> None:
+    plan = schedule(product(4096, 4096, 4096), device("h100"))
+    assert set(plan.groups[0].variants[0].copies["smem"].values()) == {3}

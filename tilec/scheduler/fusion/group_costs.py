@@ -122,7 +122,7 @@ class GroupCosts:
         least, rough = problem.look(members)
         if least > problem.target.capacity:
             return refusal("", "", "capacity", level=level.name, bytes=least, capacity=problem.target.capacity)
-        if apart <= rough * CLOSE_LOOK_GAIN < inf and problem.chain_of(members) is None:
+        if rough * CLOSE_LOOK_GAIN >= apart and problem.chain_of(members) is None:
             return refusal("", "", "slower", **cost_numbers(rough, apart, problem))
         return bound
 
@@ -136,8 +136,6 @@ class GroupCosts:
         if not tile.fits:
             return refusal("", "", "capacity", level=level.name, bytes=tile.held, capacity=problem.target.capacity)
         clear = tile.objective / self._sink_gain(members)
-        if clear == inf:  # no tile gives its units of matrices what they need
-            return refusal("", "", "illegal", parts=len(members))
         if clear >= apart * self.gain:
             return refusal("", "", "slower", **cost_numbers(clear, apart, problem, self.gain))
         return clear

@@ -24,7 +24,7 @@ from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.bank_layouts import conflicting_bytes, row_layouts, row_of
 from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.register_use import part_registers, task_registers
+from tilec.scheduler.tiling.register_use import task_registers
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem, ranging
 
@@ -39,6 +39,9 @@ FEWEST_ROUNDS = 2
 
 STAGES = (2, 3, 4)
 """Copies of what a reduce loop loads that are tried where loads may be asynchronous."""
+
+NO_CODE = 1e6
+"""Times as long as tiles count that units that read operands in memory do not compute."""
 
 WORD = 4
 """Bytes of the smallest asynchronous copy (PTX ISA, cp.async)."""
@@ -483,11 +486,8 @@ def _part_cycles(
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
     anchor = problem.parts[number][0].expr
     cycles = cycles * _ragged_depth(problem, anchor, tile, loops)
-    if tile.unit and anchor.tensor in loops.rounds:  # sums that stay in registers while a loop goes round
-        fits = part_registers(problem, number, tile, seen) <= target.register_bytes
-        cycles = np.where(fits, cycles, np.inf)
     if tile.warps > 1:
-        cycles = np.where(_takes_groups(problem, number, tile, seen, loops), cycles, np.inf)
+        cycles = cycles * np.where(_takes_groups(problem, number, tile, seen, loops), 1.0, NO_CODE)
     if expr.tensor in loops.sums:
         for moved, rescaled in problem.rescaling.get(expr.tensor, {}).items():
             times = prod((hi - lo if i in moved else tiles[i] for i, (lo, hi) in box.items() if i in tiles), start=1)
