@@ -34,6 +34,9 @@ from tilec.spec.recipe import ScheduleOptions
 CLOSE_LOOK_GAIN = 0.7
 """A closer look finds tiles that take no less than this fraction of what a first look found."""
 
+LOOKED_AT = 256
+"""Groups that were looked at whose windows are remembered until they are searched."""
+
 LOWERED_CANDIDATES = 6
 """Candidates of a group that are lowered until one fits."""
 
@@ -354,8 +357,10 @@ class FusionProblem:
             for register in self.tiles(members[0]):
                 tiles += task_tiles(self.tiling_problem(members, outputs, [register]), most, tiles)
             return self._best(tiles, most)
-        usual = self.usual(members)
-        first = self.tiling_problem(members, outputs, usual)
+        first = self._looked_at.pop((tuple(members), outputs), None)
+        if first is None:
+            first = self.tiling_problem(members, outputs, self.usual(members))
+        usual = first.tiles
         tiles = list(task_tiles(first, most))
         apart = sum(self.singles[n].objective for n in members)
         if tiles[0].objective * CLOSE_LOOK_GAIN < apart or first.chain is not None:
@@ -363,7 +368,7 @@ class FusionProblem:
                 [tile for tile in self.tiles(n, runs) if tile.held == by_itself.held]
                 for n, runs, by_itself in zip(members, extents_in(first, tiles[0]), usual, strict=True)
             ]
-            tiles += task_tiles(self.tiling_problem(members, outputs, fitted(first, tiles[0], options)), most, tiles)
+            tiles += task_tiles(first.with_tiles(fitted(first, tiles[0], options)), most, tiles)
         return self._best(tiles, most)
 
     def _best(self, tiles: Sequence[TaskTile], most: int) -> tuple[TaskTile, ...]:
@@ -376,8 +381,17 @@ class FusionProblem:
         outputs = self.leaving(members)
         key = self.key(members, outputs)
         if key not in self.cache.looks:
-            self.cache.looks[key] = look(self.tiling_problem(members, outputs, self.usual(members)))
+            problem = self.tiling_problem(members, outputs, self.usual(members))
+            self.cache.looks[key] = look(problem)
+            self._looked_at[tuple(members), outputs] = problem
+            if len(self._looked_at) > LOOKED_AT:
+                del self._looked_at[next(iter(self._looked_at))]
         return self.cache.looks[key]
+
+    @cached_property
+    def _looked_at(self) -> dict[tuple[tuple[int, ...], tuple[str, ...]], TilingProblem]:
+        """The last groups that were looked at and not yet searched, whose windows are known."""
+        return {}
 
 
 def register_options(
