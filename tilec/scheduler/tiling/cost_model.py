@@ -100,11 +100,14 @@ def estimate(
     """Predict the group for tiles of its final node and reduce steps of its nodes, arrays that broadcast; `wide` is
     what the tiles need without steps, if that is known, `stages` the number of copies of what reduce loops load: the
     best, if it is not known."""
+    if stages is None and not steps:
+        one = np.asarray(1, np.int64)
+        return problem.estimated(sizes, lambda: _estimate(problem, sizes, _held(problem, sizes, {}, wide), one))
     needs = _held(problem, sizes, steps, wide)
     if stages is not None:
         return _estimate(problem, sizes, needs, stages)
     best = _estimate(problem, sizes, needs, np.asarray(1, np.int64))
-    for count in STAGES if problem.target.asynchronous and steps else ():
+    for count in STAGES if problem.target.asynchronous else ():
         other = _estimate(problem, sizes, needs, np.asarray(count, np.int64))
         better = (other.held <= problem.target.capacity) & (other.objective < best.objective)
         best = Estimate(
@@ -405,11 +408,13 @@ def _held(
     tasks: Ints = np.asarray(prod(-(-problem.extent(i) // np.maximum(n, 1)) for i, n in sizes.items()), np.int64)
     stored = {t: -(-problem.whole(t) // problem.bytes_of(t) // np.maximum(tasks, 1)) for t in problem.kept}
     loops = _Loops(problem, steps)
-    inside = frozenset(name for moving in loops.inside.values() for name in moving)
-    moving = problem.movers if stored else None
-    seen = tile_footprints(
-        problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside, wide, moving
-    )
+    seen = wide = wide or problem.footprints(sizes, stored)
+    if steps:
+        inside = frozenset(name for moving in loops.inside.values() for name in moving)
+        moving = problem.movers if stored else None
+        seen = tile_footprints(
+            problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside, wide, moving
+        )
     layouts = row_layouts(problem, seen) if problem.banked else {}
     total: list[Ints] = [np.asarray(0, np.int64) for _ in problem.parts]
     for tensor, (first, last) in problem.held.items():
