@@ -15,7 +15,7 @@ def product(name):
     e = {"m": 4096, "n": 4096, "k": 768}
     graph = make_graph({"x": (4096, 768), "w": (768, 4096)}, [("y[m, n] = sum(k, x[m, k] * w[k, n])", e)], ["y"])
     fusion = problem_of(graph, target_model_of(device(name)))
-    return fusion.tiling_problem((0,), ("y",), fusion.usual_tiles((0,))[0])
+    return fusion.tiling_problem((0,), ("y",), fusion.usual((0,)))
 
 
 def footprints(problem, sizes):
