@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scheduler.graphs import make_graph
 from scheduler.running import device, problem_of
+from scheduler.tiling.test_matrix_blocking import product as halves_product
 
 from tilec.scheduler.target_model import target_model_of
 from tilec.scheduler.tiling.cost_model import cost_terms
@@ -34,9 +35,15 @@ def test_units_of_a_part_have_their_sums_and_operands_in_registers():
 
 
 def test_a_task_that_needs_more_registers_than_a_core_has_spills():
-    sizes, steps = {"m": np.asarray(512), "n": np.asarray(128)}, {"y": {"k": np.asarray(16)}}
-    few, many = (cost_terms(product(name), sizes, steps) for name in ("a100", "a100[pools.registers=64MiB]"))
-    assert few.compute > 2 * many.compute
-    sizes["m"] = np.asarray(64)
-    few, many = (cost_terms(product(name), sizes, steps) for name in ("a100", "a100[pools.registers=64MiB]"))
-    assert few.compute < 2 * many.compute
+    """Sixteen warps with 64 x 64 sums each, and four of them."""
+    steps = {"c": {"k": np.asarray(32)}}
+    for size, spills in ((256, True), (128, False)):
+        sizes = {"m": np.asarray(size), "n": np.asarray(size)}
+        few, many = (halves(name, sizes, steps) for name in ("a100", "a100[pools.registers=64MiB]"))
+        assert (few.compute > 3 * many.compute) == spills
+
+
+def halves(name, sizes, steps):
+    fusion = problem_of(halves_product(4096, 4096, 4096, after=False), target_model_of(device(name)))
+    tile = next(tile for tile in fusion.tiles(0) if tile.unit and set(tile.sizes.values()) == {64})
+    return cost_terms(fusion.tiling_problem((0,), ("c",), [tile]), sizes, steps)

@@ -465,7 +465,7 @@ def _cycles(problem: TilingProblem, seen: TileFootprints, loops: _Loops, residen
     for number, tile in enumerate(problem.tiles):
         total = total + _part_cycles(problem, number, tile, seen, loops, resident)
     if problem.target.hides_latency_by_threads:
-        spills = task_registers(problem, seen) > problem.target.register_bytes
+        spills = task_registers(problem, seen, least=True) > problem.target.register_bytes
         total = total * np.where(spills, problem.target.costs.spilled, 1.0)
     return total
 

@@ -16,7 +16,7 @@ all on an H100)."""
 
 BESIDE_SUMS = 64
 """The same of a contraction, whose operands are loaded in blocks (50 to 110 on an H100; the assembler refuses products
-by warpgroups with less than 26)."""
+by groups of warps with less than 26); it does with fewer where a block has many warps, but for groups of warps."""
 
 SCHEDULERS = 4
 """Parts of a core, each with as many of its warps and of its registers (CUDA C++ Programming Guide, Hardware
@@ -26,8 +26,19 @@ WORD = 4
 """Bytes of a register of a lane."""
 
 
-def part_registers(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> Ints:
-    """Bytes of registers of the units that compute a part of a task at a time."""
+def task_registers(problem: TilingProblem, seen: TileFootprints, *, least: bool = False) -> Ints:
+    """Bytes of registers that a task takes, or the `least` with which nothing spills: those of the part that needs
+    most."""
+    most: Ints = np.asarray(1, np.int64)
+    for number, tile in enumerate(problem.tiles):
+        few = tile.warps == 1 and (least or not is_contraction(problem.parts[number][0].expr))
+        most = np.maximum(most, _part_registers(problem, number, tile, seen, BESIDE_POINTS if few else BESIDE_SUMS))
+    return most
+
+
+def _part_registers(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints, beside: int) -> Ints:
+    """Bytes of registers of the units that compute a part of a task at a time, `beside` registers of a lane beside
+    those of its points."""
     target, final = problem.target, problem.parts[number][-1].expr
     box, extents = seen.boxes.get(final.tensor, {}), extents_of(final, problem.numbers)
     units, points = np.asarray(1, np.int64), WORD
@@ -38,13 +49,4 @@ def part_registers(problem: TilingProblem, number: int, tile: RegisterTile, seen
     if tile.warps == 1:  # units take turns
         units = np.minimum(units, max(1, target.costs.task_threads * WORD // target.lanes_bytes))
     units = -(-units // SCHEDULERS) * SCHEDULERS
-    beside = BESIDE_SUMS if is_contraction(problem.parts[number][0].expr) else BESIDE_POINTS
     return np.asarray(units * (points + beside * target.lanes_bytes))
-
-
-def task_registers(problem: TilingProblem, seen: TileFootprints) -> Ints:
-    """Bytes of registers that a task takes: those of the part that needs most."""
-    most: Ints = np.asarray(1, np.int64)
-    for number, tile in enumerate(problem.tiles):
-        most = np.maximum(most, part_registers(problem, number, tile, seen))
-    return most
