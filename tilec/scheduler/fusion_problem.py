@@ -293,7 +293,7 @@ class FusionProblem:
         alone = [
             self.alone(n) if tile.registers[0].warps > 1 else tile for n, tile in zip(members, singles, strict=True)
         ]
-        return [self.usual(members, tiles) for tiles in ((singles,) if alone == singles else (singles, alone))]
+        return [self.usual(members), *([self._in_group(members, alone)] if alone != singles else [])]
 
     def alone(self, number: int) -> TaskTile:
         """The best tile of a part by itself, by warps that are alone, remembered by content."""
@@ -305,9 +305,13 @@ class FusionProblem:
             self.cache.tiles[key] = 1, (self.anonymous(self._best(found, 1)[0], members),)
         return self.named(self.cache.tiles[key][1][0], members)
 
-    def usual(self, members: Sequence[int], by_themselves: Sequence[TaskTile]) -> list[RegisterTile]:
-        """The register tiles that parts have by themselves, but for what the group makes: that is read in the type in
-        which the group can hold it."""
+    def usual(self, members: Sequence[int]) -> list[RegisterTile]:
+        """The register tiles that parts have by themselves, as their group takes them."""
+        return self._in_group(members, [self.singles[n] for n in members])
+
+    def _in_group(self, members: Sequence[int], by_themselves: Sequence[TaskTile]) -> list[RegisterTile]:
+        """The register tiles of parts by themselves, but for what the group makes: that is read in the type in which
+        the group can hold it."""
         tiles = [tile.registers[0] for tile in by_themselves]
         made = {node.name: node.expr for n in members for node in self.parts[n]}
         if all(self.graph.tensors[name].ttype not in self.target.widened for name in made):

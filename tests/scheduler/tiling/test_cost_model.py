@@ -27,7 +27,7 @@ def test_bytes_of_poor_candidates_do_not_overflow() -> None:
         graph, fuse_registers(graph).parts, target_model_of(device("a100")), Candidates(), "time", frozenset("C")
     )
     members = tuple(range(len(fusion.parts)))
-    problem = fusion.tiling_problem(members, fusion.leaving(members), fusion.usual_tiles(members)[0])
+    problem = fusion.tiling_problem(members, fusion.leaving(members), fusion.usual(members))
     tiles = np.asarray([1, 128])
     steps = {node.name: {"k": tiles} for node in problem.nodes}
     found = estimate(problem, {"m": tiles, "n": tiles}, steps)
@@ -45,7 +45,7 @@ def test_windows_count_from_first_to_last_use() -> None:
     nodes = [(text, e) for text in (*texts, "y[m, n] = sum(k, g[m, k] * w[k, n])")]
     graph = make_graph({"x": (8, 64), "u": (64, 64), "v": (64, 64), "w": (64, 64)}, nodes, ["y"])
     fusion = problem_of(graph, target_model_of(device("a100")))
-    problem = fusion.tiling_problem((0, 1, 2), ("y",), fusion.usual_tiles((0, 1, 2))[0])
+    problem = fusion.tiling_problem((0, 1, 2), ("y",), fusion.usual((0, 1, 2)))
     rows = np.asarray([1, 4])
     held = estimate(problem, {"m": rows, "n": np.asarray(64)}, {}).held
     assert held.tolist() == (4 * (64 * 64 + rows * (64 + 64))).tolist()

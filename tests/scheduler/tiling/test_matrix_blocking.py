@@ -151,12 +151,12 @@ def test_groups_of_warps_multiply_out_of_memory_where_these_are_faster() -> None
     (variant,) = (variant for group in plan.groups for variant in group.variants)
     assert variant.units == {"c": "wgmma.m64n256k16.f16"}
     block, warp = variant.tiles["smem"]["y"], variant.tiles["reg"]["y"]
-    assert warp["i"] == 16
-    assert block["i"] % 64 == 0
-    assert block["j"] % warp["j"] == 0
-    assert variant.order["reg"]["y"][-1] == "i"
+    assert warp["m"] == 16
+    assert block["m"] % 64 == 0
+    assert block["n"] % warp["n"] == 0
+    assert variant.order["reg"]["y"][-1] == "m"
     assert set(variant.swizzles["smem"]) == {"x", "w", "y"}
-    assert (block["i"] // 16) * (block["j"] // warp["j"]) * (16 * warp["j"] + 64 * 32) * 4 <= 256 << 10
+    assert (block["m"] // 16) * (block["n"] // warp["n"]) * (16 * warp["n"] + 64 * 32) * 4 <= 256 << 10
     assert illegal(plan) == []
     alone = ScheduleOptions(units=("fma", "mma.m16n8k16.f16"))
     slower = schedule(product(1024, 3072, 768), device("h100"), alone)
