@@ -84,6 +84,19 @@ def test_bench_refuses(cli, build, arguments, said):
     assert said in ran.err
 
 
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [("onnxruntime-cuda", "CUDAExecutionProvider"), ("tensorrt", "TensorrtExecutionProvider")],
+)
+def test_a_provider_of_gpus_that_is_not_there_is_told_before_anything_is_compiled(cli, tmp_path, name, provider):
+    models.mlp(tmp_path / "model.onnx")
+    ran = cli("bench", "model.onnx", "--against", f"onnxruntime,{name}")
+    assert ran.code == 6
+    assert f"this onnxruntime has no {provider}" in ran.err
+    assert "pip install onnxruntime-gpu" in ran.err
+    assert not (tmp_path / "model.tilec").exists()
+
+
 def test_a_runtime_that_is_not_installed_is_told_before_anything_is_compiled(cli, tmp_path, monkeypatch):
     models.mlp(tmp_path / "model.onnx")
     monkeypatch.setattr("tilec.bench.peers.find_spec", lambda name: None)

@@ -75,7 +75,7 @@ def test_without_a_plan_nothing_is_completed(here, subject):
     ("words", "found"),
     [
         ("tilec schedule --device ipu", {"ipu-mk2", "ipu-mk2-host"}),
-        ("tilec report --device rtx", {"rtx3090", "rtx4090"}),
+        ("tilec report --device rtx", {"rtx3090", "rtx4090", "rtx5090"}),
         ("tilec device show ipu", {"ipu-mk2", "ipu-mk2-host"}),
         ("tilec zoo export mobilenet", {"mobilenet-v2"}),
         ("tilec explain net.tilec --group ", {"r", "g", "y"}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,13 @@ import numpy as np
 from tilec.bench.runners import Array, Runner
 from tilec.errors import TilecError, UnavailableError, UsageError, did_you_mean
 from tilec.onnxruntime_package import import_onnxruntime
+
+CPU = "CPUExecutionProvider"
+
+CUDA = "CUDAExecutionProvider"
+
+GPU_PROVIDERS = {"onnxruntime-cuda": (CUDA,), "tensorrt": ("TensorrtExecutionProvider", CUDA)}
+"""Peers on GPUs -> the providers of onnxruntime that run them; each runs what those before it do not."""
 
 Peer = Callable[[Path, Mapping[str, Array], int], Runner]
 """Constructs a runner from (model, feeds, threads)."""
@@ -37,13 +45,14 @@ def openvino_properties(threads: int) -> dict[str, str | int]:
     }
 
 
-def onnxruntime(model: Path, feeds: Mapping[str, Array], threads: int) -> Runner:
-    """A runner of the model on onnxruntime's CPU provider, inputs and outputs bound."""
+def onnxruntime(model: Path, feeds: Mapping[str, Array], threads: int, providers: Sequence[str] = ()) -> Runner:
+    """A runner of the model on providers of onnxruntime, that of CPUs the last, inputs and outputs bound to memory of
+    the host."""
     ort = import_onnxruntime()
     options = onnxruntime_options(threads)
     begin = time.perf_counter()
     try:
-        session: Any = ort.InferenceSession(str(model), options, ["CPUExecutionProvider"])
+        session: Any = ort.InferenceSession(str(model), options, [*providers, CPU])
         seconds = time.perf_counter() - begin
         names = [output.name for output in session.get_outputs()]
         values = dict(zip(names, session.run(names, dict(feeds)), strict=True))
@@ -86,7 +95,11 @@ def _openvino_tensor(array: Array) -> Any:
     return ov.Tensor(array, shared_memory=True)
 
 
-PEERS: dict[str, Peer] = {"onnxruntime": onnxruntime, "openvino": openvino}
+PEERS: dict[str, Peer] = {
+    "onnxruntime": onnxruntime,
+    "openvino": openvino,
+    **{name: partial(onnxruntime, providers=providers) for name, providers in GPU_PROVIDERS.items()},
+}
 
 
 def chosen(names: Sequence[str]) -> dict[str, Peer]:
@@ -97,6 +110,11 @@ def chosen(names: Sequence[str]) -> dict[str, Peer]:
             near = did_you_mean(name, PEERS)
             hint = f"Did you mean {near!r}?" if near else f"Known: {', '.join(PEERS)}."
             raise UsageError(f"nothing to compare with is called {name!r}", "--against", hint)
-        if find_spec(name) is None:
+        providers = GPU_PROVIDERS.get(name, ())
+        if not providers and find_spec(name) is None:
             raise UnavailableError(f"{name} is not installed", "--against", "pip install 'tilec[bench]'")
+        if not {*providers} <= {*import_onnxruntime().get_available_providers()}:
+            raise UnavailableError(
+                f"this onnxruntime has no {providers[0]}", "--against", "pip install onnxruntime-gpu"
+            )
     return {name: PEERS[name] for name in dict.fromkeys(names)}

@@ -92,8 +92,7 @@ def compiled(folder: Path, feeds: Mapping[str, Array], threads: int) -> Runner:
     begin = time.perf_counter()
     session = load(folder, threads=threads)
     seconds = time.perf_counter() - begin
-    out = session.run(feeds)
-    return Runner(lambda: session.run(feeds, out=out), seconds)
+    return Runner(session.bound(feeds, session.run(feeds)), seconds)
 
 
 def peak_memory() -> int | None:

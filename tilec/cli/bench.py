@@ -29,7 +29,11 @@ def bench(
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option("--against", metavar="NAME[,...]", help="Of onnxruntime and openvino. [onnxruntime]"),
+        typer.Option(
+            "--against",
+            metavar="NAME[,...]",
+            help="Of onnxruntime and openvino; on GPUs onnxruntime-cuda and tensorrt. [onnxruntime]",
+        ),
     ] = None,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Batch of models of the zoo.")] = 1,
     threads: Annotated[

@@ -71,7 +71,11 @@ def workers_of(place: str | None) -> Iterator[Workers]:
             return
         with (
             distributed.LocalCluster(
-                int(place), threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs=logging.CRITICAL
+                n_workers=int(place),
+                threads_per_worker=1,
+                dashboard_address=None,
+                memory_limit=0,
+                silence_logs=logging.CRITICAL,
             ) as cluster,
             distributed.Client(cluster) as client,
         ):

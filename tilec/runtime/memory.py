@@ -2,6 +2,7 @@
 
 import math
 import mmap
+from ctypes import addressof, c_char
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 def address(array: "NDArray[Any]") -> int:
     """Address of the first element."""
+    if array.flags.carray:
+        buffer: Any = array
+        try:  # takes a quarter of the time of the interface, which describes the type
+            return addressof(c_char.from_buffer(buffer))
+        except ValueError:  # nothing in it, or a type that buffers do not describe
+            pass
     return int(array.__array_interface__["data"][0])
 
 
@@ -30,8 +37,8 @@ def aligned_block(size: int) -> "NDArray[np.uint8]":
 
 def aligned_array(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> "NDArray[Any]":
     """An uninitialised C-contiguous array that starts at a multiple of 64, empty ones included."""
-    size = math.prod(shape) * dtype.itemsize
-    return np.ndarray(shape, dtype, aligned_block(max(size, 1)))
+    block = np.empty(math.prod(shape) * dtype.itemsize + ALIGNMENT, np.uint8)
+    return np.ndarray(shape, dtype, block, -address(block) % ALIGNMENT)
 
 
 def map_weights(folder: Path, weights: WeightsFile, check: bool) -> "NDArray[np.uint8]":

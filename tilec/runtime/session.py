@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -11,13 +12,14 @@ from tilec.abi.manifest import CallInput, Manifest, OpaqueSpec, PortSpec, Tensor
 from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnavailableError, UsageError
 from tilec.runtime.addressed import AddressedCall, AddressedExecutor, Shape
+from tilec.runtime.array_call import ArrayCall
 from tilec.runtime.device_array import DeviceArray
 from tilec.runtime.executor import DeviceExecutor, Executor, Run, SizedExecutor, SizedRun, SteppableRun, loader_of
 from tilec.runtime.fallback import Fallback
 from tilec.runtime.feeds import check_indices, copy_result, gather_inputs, gather_outputs, output_array
 from tilec.runtime.recycled_memory import RecycledMemory
 from tilec.runtime.serial_loop import LoopRun
-from tilec.runtime.sizes import BoundPorts, SizeReader
+from tilec.runtime.sizes import KEPT, BoundPorts, SizeReader
 from tilec.runtime.times import Span, Times
 from tilec.spec.cpus import usable_cpus
 
@@ -73,6 +75,7 @@ class Session:
         self.threads = threads
         self._taken = dict(manifest.taken)
         self._memory = RecycledMemory()
+        self._array_calls: dict[tuple[Shape, ...], ArrayCall | None] = {}
         self._calls = [None if call.loop else Fallback(folder, call, threads) for call in manifest.calls]
 
     @property
@@ -101,21 +104,28 @@ class Session:
         and in `out`: objects with `__cuda_array_interface__` or DLPack. Raises UsageError for feeds that do not fit,
         TilecError when a part that runs on onnxruntime fails.
         """
-        return self._run_once(feeds, out or {}, None)
+        call = self._array_calls.get(self._reader.shapes(feeds))
+        results = None if call is None else call.run(feeds, out or {})
+        return self._run_prepared(feeds, out or {}) if results is None else results
+
+    def bound(
+        self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]]"
+    ) -> "Callable[[], dict[str, NDArray[Any]]]":
+        """`run` on the same arrays as often as it is called, for callers that fill and read them in place: what can be
+        looked up and checked of them before is. Raises what `run` raises."""
+        self._run_prepared(feeds, out)
+        call = self._array_calls.get(self._reader.shapes(feeds))
+        again = None if call is None else call.bound(feeds, out)
+        return partial(self.run, feeds, out) if again is None else again
 
     def addressed(self, shapes: "Sequence[Shape]") -> AddressedCall | None:
         """The model for inputs of these shapes as a call on addresses; None where parts run on onnxruntime or the back
         end takes none. Raises UsageError for shapes that do not fit."""
-        manifest = self._manifest
-        opaque = any(isinstance(port, OpaqueSpec) for port in (*manifest.inputs, *manifest.outputs))
-        if manifest.calls or opaque or not isinstance(self._executor, AddressedExecutor):
-            return None
         ports = self._reader.bind_shapes(tuple(shapes))
         for spec, shape in zip(ports.inputs, shapes, strict=True):
-            if spec.shape != shape:
-                raise UsageError(f"input {spec.name!r} has shape {list(shape)}, the model has {list(spec.shape or ())}")
-        run = self._executor.addressed(ports.numbers)
-        return None if run is None else AddressedCall(run, ports)
+            if isinstance(spec, TensorSpec) and spec.shape != shape:
+                raise UsageError(f"input {spec.name!r} has shape {list(shape)}, the model has {list(spec.shape)}")
+        return self._addressed(ports)
 
     def traced(
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]] | None" = None
@@ -150,6 +160,28 @@ class Session:
             self._start(run, arrays, each)
         finally:
             self._executor.give_run(run)
+
+    def _addressed(self, ports: BoundPorts) -> AddressedCall | None:
+        manifest = self._manifest
+        opaque = any(isinstance(port, OpaqueSpec) for port in (*manifest.inputs, *manifest.outputs))
+        if manifest.calls or opaque or not isinstance(self._executor, AddressedExecutor):
+            return None
+        run = self._executor.addressed(ports.numbers)
+        return None if run is None else AddressedCall(run, ports)
+
+    def _run_prepared(
+        self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]]"
+    ) -> "dict[str, NDArray[Any]]":
+        """Run, and let the next run at these shapes take a short way, if there is one."""
+        results = self._run_once(feeds, out, None)
+        shapes = self._reader.shapes(feeds)
+        if shapes not in self._array_calls:
+            if len(self._array_calls) >= KEPT:
+                self._array_calls.clear()
+            ports = self._reader.bind_shapes(shapes)
+            call = self._addressed(ports)
+            self._array_calls[shapes] = None if call is None else ArrayCall(call, ports, self._memory.array)
+        return results
 
     def _run_once(
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]]", times: Times | None

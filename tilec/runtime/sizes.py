@@ -65,9 +65,13 @@ class SizeReader:
 
     def bind(self, feeds: Mapping[str, ArrayLike]) -> BoundPorts:
         """The ports at the sizes of the feeds. Raises UsageError for sizes that do not fit."""
+        return self._plain if self._bound is None else self._bound(self.shapes(feeds))
+
+    def shapes(self, feeds: Mapping[str, ArrayLike]) -> tuple[Shape, ...]:
+        """The shapes that the ports depend on: none where sizes are known. Raises UsageError for a missing input."""
         if self._bound is None:
-            return self._plain
-        return self._bound(tuple([_shape_of(feeds, name, spec) for name, spec in self._tensors]))
+            return ()
+        return tuple([_shape_of(feeds, name, spec) for name, spec in self._tensors])
 
     def bind_shapes(self, shapes: tuple[Shape, ...]) -> BoundPorts:
         """The ports for inputs, all of them tensors, of these shapes. Raises UsageError for sizes that do not fit."""

@@ -34,6 +34,9 @@ from tilec.spec.recipe import ScheduleOptions
 CLOSE_LOOK_GAIN = 0.7
 """A closer look finds tiles that take no less than this fraction of what a first look found."""
 
+LOOKED_AT = 256
+"""Groups that were looked at whose windows are remembered until they are searched."""
+
 LOWERED_CANDIDATES = 6
 """Candidates of a group that are lowered until one fits."""
 
@@ -380,14 +383,13 @@ class FusionProblem:
             for register in self.tiles(members[0]):
                 tiles += task_tiles(self.tiling_problem(members, outputs, [register]), most, tiles)
             return self._best(tiles, most)
-        tiles = [tile for usual in self.usual_tiles(members) for tile in self._of_group(members, outputs, usual, most)]
-        return self._best(tiles, most)
+        looked_at = self._looked_at.pop((tuple(members), outputs), None)
+        problems = looked_at or [self.tiling_problem(members, outputs, usual) for usual in self.usual_tiles(members)]
+        return self._best([tile for first in problems for tile in self._of_group(members, first, most)], most)
 
-    def _of_group(
-        self, members: Sequence[int], outputs: tuple[str, ...], usual: Sequence[RegisterTile], most: int
-    ) -> list[TaskTile]:
-        """Tiles of a group for some register tiles, and for those that fit the best of them."""
-        first = self.tiling_problem(members, outputs, usual)
+    def _of_group(self, members: Sequence[int], first: TilingProblem, most: int) -> list[TaskTile]:
+        """Tiles of a group for its register tiles, and for those that fit the best of them."""
+        usual = first.tiles
         tiles = list(task_tiles(first, most))
         apart = sum(self.singles[n].objective for n in members)
         if tiles[0].objective * CLOSE_LOOK_GAIN < apart or first.chain is not None:
@@ -395,7 +397,7 @@ class FusionProblem:
                 [tile for tile in self.tiles(n, runs) if tile.held == by_itself.held]
                 for n, runs, by_itself in zip(members, extents_in(first, tiles[0]), usual, strict=True)
             ]
-            tiles += task_tiles(self.tiling_problem(members, outputs, fitted(first, tiles[0], options)), most, tiles)
+            tiles += task_tiles(first.with_tiles(fitted(first, tiles[0], options)), most, tiles)
         return tiles
 
     def _best(self, tiles: Sequence[TaskTile], most: int) -> tuple[TaskTile, ...]:
@@ -408,9 +410,17 @@ class FusionProblem:
         outputs = self.leaving(members)
         key = self.key(members, outputs)
         if key not in self.cache.looks:
-            looks = [look(self.tiling_problem(members, outputs, usual)) for usual in self.usual_tiles(members)]
-            self.cache.looks[key] = min(looks, key=lambda found: (found[1], found[0]))
+            problems = [self.tiling_problem(members, outputs, usual) for usual in self.usual_tiles(members)]
+            self.cache.looks[key] = min(map(look, problems), key=lambda found: (found[1], found[0]))
+            self._looked_at[tuple(members), outputs] = problems
+            if len(self._looked_at) > LOOKED_AT:
+                del self._looked_at[next(iter(self._looked_at))]
         return self.cache.looks[key]
+
+    @cached_property
+    def _looked_at(self) -> dict[tuple[tuple[int, ...], tuple[str, ...]], list[TilingProblem]]:
+        """The last groups that were looked at and not yet searched, whose windows are known."""
+        return {}
 
 
 def register_options(

@@ -105,6 +105,12 @@ class MachineCosts:
     """Independent operations of a unit of the highest level that hide latency as well as more units would."""
     resident_tasks: int = 16
     """Tasks that share a core at most."""
+    task_threads: int = 1024
+    """Lanes that compute a task at most, where units of the highest level work side by side (CUDA C++ Programming
+    Guide, Compute Capabilities; HIP the same)."""
+    spilled: float = 4.0
+    """Relative time of tasks whose units need more registers than a core has (a product of 4096 x 4096 x 4096 on an
+    H100: 1777 us in tiles of 512 threads that need 192 registers and have 128, 431 us in tiles of 128)."""
 
     # -- caches --------------------------------------------------------------------------------------------
 
@@ -200,6 +206,9 @@ class GpuCosts(MachineCosts):
 
     masked: bool = True
     """Lanes of a warp have guards."""
+    reduced_rows: int = 2
+    """Warps hide each other's latency (an H100, 8 rows, 2 and 1: layer norm of 8192 rows of 768 f16 11.8, 10.8 and
+    11.5 us, softmax of 12288 rows of 512 f32 24.1, 23.2 and 23.5)."""
     addition_latency: int = 0
     """Other threads compute while one waits for its sum: `latency_chains` says how many there must be."""
     loads: float = 1.0

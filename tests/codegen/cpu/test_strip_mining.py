@@ -2,6 +2,7 @@ import pytest
 
 from tilec.codegen.cpu.strip_mining import (
     Strip,
+    common_divisor,
     even_width,
     known_multiple,
     neighbours,
@@ -10,7 +11,7 @@ from tilec.codegen.cpu.strip_mining import (
     strip_mine_open,
 )
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Const, Var, constant_value
+from tilec.ir.expr import Call, Const, Var, constant_value
 from tilec.ir.text import parse_expr, text_of
 
 
@@ -83,3 +84,32 @@ def test_an_open_extent_that_is_negative_runs_nothing():
 def test_a_rest_without_a_wide_body():
     assert [strip.width for strip in strip_mine_open(parse_expr("n % 8"), 4, 4, 7)] == [4, 2, 1]
     assert strip_mine_open(parse_expr("n * 16"), 16, 16, 64) == (Strip(Const(0), Var("n"), 16, 4),)
+
+
+PIECE = parse_expr("minimum(c * 32 + 31, 103) - maximum(maximum(c * 32, 32), 80) + 1")
+"""Channels of one operand of a concatenation that a task of 32 computes: 0, 16 or 8 of 24."""
+
+
+def test_a_common_divisor_holds_for_every_limit():
+    assert common_divisor(PIECE) == 8
+    assert common_divisor(parse_expr("minimum(n * 4, 6)")) == 2
+    assert common_divisor(parse_expr("n * 6 + 9")) == 3
+    assert common_divisor(Const(0)) == 0
+    assert common_divisor(parse_expr("n // 2")) == 1
+    deep = Var("n")
+    for size in range(8, 80, 8):
+        deep = Call("minimum", (deep, Const(size)))
+    assert common_divisor(deep) == 1
+
+
+def test_a_rest_has_no_pieces_that_a_common_divisor_rules_out():
+    strips = strip_mine_open(PIECE, 16, 16)
+    assert [strip.width for strip in strips] == [16, 8]
+    for c in range(4):
+        covered = []
+        for strip in strips:
+            start, trips = integer(strip.start, {"c": c}), integer(strip.trips, {"c": c})
+            covered += range(start, start + trips * strip.width)
+        assert covered == list(range((0, 0, 16, 8)[c]))
+    assert [strip.width for strip in strip_mine_open(parse_expr("n * 12"), 8, 8)] == [8, 4]
+    assert [strip.width for strip in strip_mine_open(parse_expr("n * 8"), 24, 24)] == [24, 16, 8]

@@ -45,3 +45,11 @@ def test_what_lanes_read_from_others_each_by_itself_all_lanes_compute():
     assert buffers["y_r"] == ()
     tiles, buffers = maps([texts[0], "z[m, n] = x[m, n] - y[m, 7]"], 256)
     assert tiles == [(Lanes("n", 4, 32),), (Lanes("n", 4, 32),)]
+
+
+def test_lanes_follow_a_buffer_that_they_could_not_read_otherwise():
+    sizes = {"m": 2, "p": 32, "n": 32, "r": 32}
+    texts = ["y[m, p, n] = x[m, p] + x[m, n]", "z[m, n, p] = y[m, p, n] * 2.0"]
+    found = lane_maps(rows_program(texts, sizes, dict.fromkeys("xyz", "f32")), 32)
+    assert list(found.tiles.values()) == [(Lanes("n", 1, 32),)] * 2
+    assert found.buffers["y_r"] == (Lanes(2, 1, 32),)

@@ -153,7 +153,7 @@ def test_every_round_of_a_reduce_loop_waits() -> None:
     """Shorter steps of a product take longer, by the latency of each round, shared by the tasks of a core."""
     e = {"m": 4096, "n": 4096, "k": 768}
     graph = make_graph({"x": (4096, 768), "w": (768, 4096)}, [("y[m, n] = sum(k, x[m, k] * w[k, n])", e)], ["y"])
-    fusion = problem_of(graph, target_model_of(device("a100")))
+    fusion = problem_of(graph, target_model_of(device("a100[pools.registers=64MiB]")))
     problem = fusion.tiling_problem((0,), ("y",), fusion.usual((0,)))
     steps = np.asarray([8, 32, 96])
     terms = cost_terms(problem, {"m": np.asarray(128), "n": np.asarray(64)}, {"y": {"k": steps}})

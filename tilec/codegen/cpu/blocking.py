@@ -132,6 +132,8 @@ def blocked(
 
     def strips(dim: Dim) -> tuple[Strip, ...]:
         if not sizes.depends(dim.extent):
+            if dim.size is None and dim.name == vectors.dim:  # lanes of tasks that begin or end inside of it
+                return strip_mine_open(dim.extent, widths[dim.name], vectors.lanes)
             return strip_mine(dim.extent, widths[dim.name])
         lanes = vectors.lanes if dim.name == vectors.dim else widths[dim.name]
         strips = strip_mine_open(dim.extent, widths[dim.name], lanes, sizes.usual(dim.extent))

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from math import gcd
 
 from tilec.ir.algebra import polynomial, simplify
-from tilec.ir.expr import Binary, Call, Const, Expr, constant_value
+from tilec.ir.expr import Binary, Call, Const, Expr, constant_value, rebuild, walk
 from tilec.ir.vector_pieces import vector_pieces
+
+MOST_LIMITS = 6
+"""Most minima and maxima of an extent each of whose operands is looked at for a common divisor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,9 @@ def strip_mine(extent: Expr, width: int) -> tuple[Strip, ...]:
 
 
 def strip_mine_open(extent: Expr, width: int, lanes: int = 1, usual: int | None = None) -> tuple[Strip, ...]:
-    """A dimension whose extent symbols decide, in steps of `width`, then of `lanes` where these divide the width, the
-    rest in powers of two: each of them once, or not at all."""
+    """A dimension whose extent symbols or tasks decide, in steps of `width`, then of `lanes` where these divide the
+    width, the rest in powers of two: each of them once, or not at all."""
+    divisor = common_divisor(extent)
     # An empty window may have a negative extent.
     extent = simplify(Call("maximum", (extent, Const(0))))
     strips = [Strip(Const(0), _quotient(extent, width), width, None if usual is None else max(1, usual // width))]
@@ -53,7 +57,7 @@ def strip_mine_open(extent: Expr, width: int, lanes: int = 1, usual: int | None 
     part = 1 << (step - 1).bit_length()
     while part > 1:
         part //= 2
-        if part < step:
+        if part < step and gcd(divisor, step) % (2 * part):
             begin = simplify(Binary("+", done, _times(_quotient(rest, 2 * part), 2 * part)))
             strips.append(Strip(begin, _remainder(_quotient(rest, part), 2), part))
     return tuple(strip for strip in strips if strip.trips != Const(0))
@@ -80,6 +84,21 @@ def known_multiple(extent: Expr, step: int, most: int) -> int:
     """The largest of `step`, 2 `step`, ... up to `most` times it that divides a dynamic extent for certain."""
     common = gcd(*polynomial(extent).values())
     return next((step * n for n in range(most, 1, -1) if common % (step * n) == 0), step)
+
+
+def common_divisor(extent: Expr) -> int:
+    """The largest number that divides an extent for certain, whichever of its limits hold; 0 of one that is always
+    0."""
+    limits = [e for e in walk(extent) if isinstance(e, Call) and e.fn in ("minimum", "maximum")]
+    if len(limits) > MOST_LIMITS:
+        return 1
+    if not limits:
+        return gcd(*polynomial(extent).values())
+    return gcd(*(common_divisor(_replaced(extent, limits[0], arg)) for arg in limits[0].args))
+
+
+def _replaced(expr: Expr, part: Expr, by: Expr) -> Expr:
+    return by if expr == part else rebuild(expr, lambda e: _replaced(e, part, by))
 
 
 def squares(extent: Expr, side: int) -> tuple[Strip, ...]:

@@ -10,7 +10,7 @@ from tilec.codegen.gpu.c_text import literal, storage_type, value_type
 from tilec.codegen.gpu.copies import WIDEST, contiguous
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lane_tile import LaneTile
-from tilec.codegen.gpu.lanes import axis_lanes, guarded_accesses
+from tilec.codegen.gpu.lanes import Lanes, axis_lanes, guarded_accesses
 from tilec.codegen.gpu.matrix_tile import multiply
 from tilec.codegen.gpu.operands import Operand, Points
 from tilec.codegen.gpu.point_value import load_operands, point_value
@@ -170,14 +170,25 @@ def _reduction(one: LaneTile) -> None:
     with state.nested(_heads(one, around, unroll=one.in_registers)):
         name, total = state.names.fresh("acc"), prod(together.values())
         state.lines.add(f"{kind} {name}[{total}];")
-        counter = state.names.fresh("e")
-        with state.nested([f"#pragma unroll\nfor (int {counter} = 0; {counter} < {total}; ++{counter})"]):
-            state.lines.add(f"{name}[{counter}] = {neutral};")
         accumulator = Operand(name, tuple(together), tuple(together.values())).text(state, one.ranges)
+        points = [*_heads(one, _as_exprs(together), unroll=True), *_inside(one)]
+        lanes = _reducing_lanes(one)
+        goes_on = one.tile.accumulate and one.in_registers and lanes is None and not _inside(one)
+        if goes_on:
+            with state.nested(points):
+                state.lines.add(f"{accumulator} = {loaded(one.place(), one.target.ttype)};")
+        else:
+            counter = state.names.fresh("e")
+            with state.nested([f"#pragma unroll\nfor (int {counter} = 0; {counter} < {total}; ++{counter})"]):
+                state.lines.add(f"{name}[{counter}] = {neutral};")
         _steps(one, together, accumulator, expr.reducer)
-        _over_lanes(one, name, total, expr.reducer)
-        with state.nested([*_heads(one, _as_exprs(together), unroll=True), *_inside(one)]):
-            _put(one, accumulator)
+        if lanes is not None:
+            _over_lanes(one, lanes, name, total, expr.reducer)
+        with state.nested(points):
+            if goes_on:
+                state.lines.add(f"{one.place()} = {stored(accumulator, one.target.ttype)};")
+            else:
+                _put(one, accumulator)
 
 
 def _steps(one: LaneTile, together: dict[str, int], accumulator: str, reducer: str) -> None:
@@ -215,11 +226,13 @@ def _register_iterators(one: LaneTile) -> frozenset[str]:
     return frozenset(found)
 
 
-def _over_lanes(one: LaneTile, name: str, total: int, reducer: str) -> None:
+def _reducing_lanes(one: LaneTile) -> Lanes | None:
+    """The lanes that share a reduction."""
+    return next((each for each in one.state.maps.tiles[id(one.tile)] if each.along in one.tile.expr.reduce), None)
+
+
+def _over_lanes(one: LaneTile, lanes: Lanes, name: str, total: int, reducer: str) -> None:
     """Combine the partial results of lanes that share a reduction: all of them get the result."""
-    lanes = next((each for each in one.state.maps.tiles[id(one.tile)] if each.along in one.tile.expr.reduce), None)
-    if lanes is None:
-        return
     counter, distance = one.state.names.fresh("e"), one.state.names.fresh("d")
     first, last = lanes.step * lanes.count // 2, lanes.step
     heads = [

@@ -3,9 +3,9 @@
 A unit is what a spread loop of the highest level runs on: a thread, of one lane, or a warp. One rule: lanes lie along
 the last spatial iterator that has enough points, else along all of them together, the last ones first, where these have
 enough, else along the last reduce iterator. A buffer lies as the tile that makes it does; what all lanes compute, all
-hold. A tile that reads another lane's element either takes it from the lane that has it, where all lanes want the same
-one, or all lanes compute what it reads.  Sums of a unit of matrices lie as its instructions leave them, and what is
-computed on them follows.
+hold. A tile that reads another lane's element takes it from the lane that has it, where all lanes want the same one,
+or its lanes follow the buffer; else all lanes compute what it reads. Sums of a unit of matrices lie as its instructions
+leave them, and what is computed on them follows.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def lane_maps(program: Program, lanes: int, units: Mapping[str, MatrixUnit] | No
         maps.buffers = dict.fromkeys(registers, ())
         return maps
     maps.products = dict(_products(program, tiles, units or {}))
-    _follow_products(maps, tiles, registers)
+    _follow(maps, tiles, registers)
     _place_results(maps, tiles, registers)
     _place_loaded(maps, tiles, registers, inside)
     while _demote(maps, tiles, registers):
@@ -119,20 +119,29 @@ def product_map(unit: MatrixUnit, product: MatrixProduct) -> LaneMap:
     return tuple(Lanes(along, span.vector, span.lanes, span.step) for along, span in spans if span.lanes > 1)
 
 
-def _follow_products(maps: LaneMaps, tiles: Sequence[ComputeTile], registers: Mapping[str, Buffer]) -> None:
-    """Tiles of products have the maps of their units, and tiles that read what these compute follow them."""
-    held: dict[str, LaneMap] = {}
+def _follow(maps: LaneMaps, tiles: Sequence[ComputeTile], registers: Mapping[str, Buffer]) -> None:
+    """Tiles of products have the maps of their units. Tiles that read what these compute follow them, and so do others
+    that could not read a buffer as it lies."""
+    behind: set[str] = set()
     for tile in tiles:
-        if id(tile) in maps.products:
+        read = [name for _, name in tile.operands if maps.buffers.get(name)]
+        sums = id(tile) in maps.products
+        if sums:
             maps.tiles[id(tile)] = product_map(*maps.products[id(tile)])
         else:
-            read = [name for _, name in tile.operands if name in held]
-            wanted = [lanes for name in read for lanes in _following(held[name], tile, registers[name])]
-            if not wanted:
-                continue
-            maps.tiles[id(tile)] = wanted[0]
+            wanted = [lanes for name in read for lanes in _following(maps.buffers[name], tile, registers[name])]
+            if wanted and (not behind.isdisjoint(read) or not _reads_all(maps, tile, registers, read)):
+                maps.tiles[id(tile)] = wanted[0]
+                sums = not behind.isdisjoint(read)
         if tile.target in registers:
-            held[tile.target] = _result_map(maps.tiles[id(tile)], tile, registers[tile.target])
+            maps.buffers[tile.target] = _result_map(maps.tiles[id(tile)], tile, registers[tile.target])
+            behind |= {tile.target} if sums else set()
+
+
+def _reads_all(maps: LaneMaps, tile: ComputeTile, registers: Mapping[str, Buffer], names: Sequence[str]) -> bool:
+    """Whether a tile can read buffers as they lie."""
+    reads = ((registers[name], *read) for name in names for read in reads_of(tile, name))
+    return all(readable(maps, tile, buffer, access, guarded) for buffer, access, guarded in reads)
 
 
 def _following(held: LaneMap, tile: ComputeTile, buffer: Buffer) -> Iterator[LaneMap]:
@@ -278,9 +287,7 @@ def _demote(maps: LaneMaps, tiles: Sequence[ComputeTile], registers: Mapping[str
     for tile in tiles:
         for name in dict.fromkeys(name for _, name in tile.operands if name in registers):
             held = maps.buffers[name]
-            if held and not all(
-                readable(maps, tile, registers[name], access, guarded) for access, guarded in reads_of(tile, name)
-            ):
+            if held and not _reads_all(maps, tile, registers, [name]):
                 _without_lanes(maps, tiles, name)
                 return True
     return False

@@ -13,6 +13,9 @@ from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit
 
+UNROLLED = 4
+"""Steps along the depth of a product that are unrolled at most, so that fragments are loaded while others multiply."""
+
 
 def multiply(one: LaneTile, unit: MatrixUnit, product: MatrixProduct) -> None:
     """A tile of products of matrices."""
@@ -44,7 +47,8 @@ def _steps(one: LaneTile, sums: Sums, spatial: Sequence[Axis], unit: MatrixUnit,
     ranges = with_ranges(axis_ranges(reduce, one.ranges), {f"#{step}": count})
     positions = {each.name: each.position for each in (*spatial, *reduce)}
     depth = Part(product.depth, lo, width, unit.depth, _times(at, unit.depth))
-    heads = [*loops(state, reduce, ranges, unroll=False), loop(state, f"#{step}", count, ranges, unroll=False)]
+    few = isinstance(count, Const) and int(count.value) <= UNROLLED
+    heads = [*loops(state, reduce, ranges, unroll=False), loop(state, f"#{step}", count, ranges, unroll=few)]
     with state.nested([head for head in heads if head]):
         fragments = []
         for body, name, extent, number, spans, factor in (

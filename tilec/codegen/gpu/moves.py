@@ -16,6 +16,9 @@ from tilec.ir.expr import Binary, Const, Expr, Scalar, Var, constant_value
 from tilec.ir.program import Buffer
 from tilec.ir.types import TTYPES
 
+UNROLLED = 16
+"""Turns of a loop of copies that are unrolled at most."""
+
 ASYNCHRONOUS = (4, 8, 16)
 """Bytes that an asynchronous copy of a thread may have."""
 
@@ -42,8 +45,8 @@ def fill(state: KernelState, buffer: Buffer, value: Scalar, ranges: KnownRanges)
         with state.nested([f"#pragma unroll\n{head}"]):
             state.lines.add(f"{state.names[buffer.name]}[{name}] = {text};")
         return
-    index, inner, head = _linear(state, buffer, buffer, 1, ranges)
-    with state.nested([head]):
+    index, inner, heads = _linear(state, buffer, buffer, 1, ranges)
+    with state.nested(heads):
         at = state.address(buffer, [Binary("+", a, b) for a, b in zip(buffer.lo, index, strict=True)], inner)
         state.lines.add(f"{state.memory('ST', buffer)}({at}, {text});")
 
@@ -55,7 +58,7 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
     for vector in (8, 4, 2, 1):
         if size * vector > WIDEST or (vector > 1 and not _divides(copy, vector)):
             continue
-        offsets, inner, head = _linear(state, upper, lower, vector, ranges)
+        offsets, inner, heads = _linear(state, upper, lower, vector, ranges)
         index = [simplify(Binary("+", a, b), inner) for a, b in zip(upper.lo, offsets, strict=True)]
         own, missing = conditions(state, copy, index, inner)
         asynchronous = copy.asynchronous and size * vector in ASYNCHRONOUS and _zero(copy, missing)
@@ -65,7 +68,7 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
             and (asynchronous or not missing)
         ):
             continue
-        with state.nested([head]):
+        with state.nested(heads):
             here, there = state.address(upper, index, inner), state.address(lower, index, inner)
             guard = [f"if ({state.condition(own, inner)})"] if own else []
             if asynchronous and upper.ttype == lower.ttype:
@@ -126,9 +129,9 @@ def _element_move(state: KernelState, copy: Copy, here: str, there: str, own: st
 
 def _linear(
     state: KernelState, upper: Buffer, lower: Buffer, vector: int, ranges: KnownRanges
-) -> tuple[list[Expr], KnownRanges, str]:
+) -> tuple[list[Expr], KnownRanges, list[str]]:
     """Offsets of an element in the window of `upper` from its number, in the order of `lower`; the ranges with that
-    number, and the head of the loop over all of them by the threads of the block."""
+    number, and the heads of the loop over all of them by the threads of the block."""
     order = lower.layout or tuple(range(len(lower.shape)))
     extents = {d: upper.shape[d] for d in order}
     if vector > 1:
@@ -149,5 +152,16 @@ def _linear(
         step = simplify(Binary("*", step, extents[d]))
     if vector > 1:
         offsets[order[-1]] = simplify(Binary("*", offsets[order[-1]], Const(vector)), inner)
-    head = f"for (int {name} = tid; {name} < {state.text(total, ranges)}; {name} += {state.threads})"
-    return offsets, inner, head
+    return offsets, inner, _turns(state, name, total, ranges)
+
+
+def _turns(state: KernelState, name: str, total: Expr, ranges: KnownRanges) -> list[str]:
+    """The heads of a loop in which the threads of a block take numbers below `total` in turns; few turns are unrolled,
+    so that their loads are on the way together."""
+    count = constant_value(total)
+    if count is None or count > UNROLLED * state.threads:
+        return [f"for (int {name} = tid; {name} < {state.text(total, ranges)}; {name} += {state.threads})"]
+    turns, turn = -(-count // state.threads), state.names.fresh("n")
+    guard = [f"if ({name} < {count})"] if count % state.threads else []
+    head = f"for (int {name} = tid, {turn} = 0; {turn} < {turns}; {name} += {state.threads}, ++{turn})"
+    return [f"#pragma unroll\n{head}" if turns > 1 else head, *guard]

@@ -79,9 +79,10 @@ inline void add_sectors(Sum& sum, const Request& request) {
   sum.bytes += bytes;
 }
 
-// Wide requests are served in phases: 8 bytes by halves of a warp, 16 by quarters.
+// Wide requests are served in phases, by halves of a warp: 16 bytes that all lanes share take two wavefronts (the
+// counters of an H100; by quarters of a warp it would be four).
 inline void add_wavefronts(Sum& sum, const Request& request) {
-  int phases = std::max(1, request.bytes / 4), lanes = LANES / phases;
+  int phases = std::clamp(request.bytes / 4, 1, 2), lanes = LANES / phases;
   for (int phase = 0; phase < phases; phase++) {
     Distinct words;
     for (int i = phase * lanes; i < (phase + 1) * lanes; i++)

@@ -37,7 +37,7 @@ class JoinReductions(SearchStep):
     name: ClassVar[str] = "join_reductions"
     template: ClassVar[str] = (
         "reductions along one axis that depend on each other share a reduce loop where the groups around them are then "
-        "predicted to take less than {gain:g} of what they take apart"
+        "predicted to take less than {gain:g} of what they take apart; one group that takes about as long moves less"
     )
 
     gain: float = 0.99
@@ -75,8 +75,12 @@ def join_reductions(
         key = (key, tuple(problem.key(members, problem.leaving(members)) for members in touched))
         cut = partition_parts(region, _copied(refused, chain, region), options.partition)
         if key not in decided:
-            gains = _cost(region, cut.groups) < _cost(problem, touched) * options.gain
-            decided[key] = cut.groups if gains and all_legal(cut.groups, region, builder) else ()
+            groups, cost = cut.groups, _cost(region, cut.groups)
+            together = (tuple(range(len(region.parts))),)
+            if _cost(region, together) * options.gain <= cost and all_legal(together, region, builder):
+                groups = together
+            gains = cost < _cost(problem, touched) * options.gain
+            decided[key] = groups if gains and all_legal(groups, region, builder) else ()
         others = [members for members in rest if members not in touched]
         joined = GroupSet(region, decided[key])
         if decided[key] and _can_run([*regions, joined, GroupSet(problem, tuple(others))]):
@@ -96,7 +100,9 @@ def _chains(problem: FusionProblem, short_rows: int) -> tuple[SharedReductions, 
         ahead[expr.tensor] = frozenset().union(*(ahead[t] if t not in lengths else {t} for t in read))
         if expr.reduce:
             lengths[expr.tensor] = prod(extent_of(expr.domain[i], problem.numbers) for i in expr.reduce)
-    short = problem.target.capacity // short_rows
+    target = problem.target
+    level = target.levels[-1].capacity if target.hides_latency_by_threads else None
+    short = (target.capacity if level is None else level) // short_rows
     long = {name for name, n in lengths.items() if n * element_bytes(problem.graph.tensors[name].ttype) > short}
     if not any(lengths[name] == lengths[other] for name in long for other in ahead[name]):
         return ()

@@ -9,20 +9,22 @@ Bytes of all tasks, and how often loops go round, are floats: poor candidates of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from math import prod
+from math import inf, prod
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilec.ir.expr import TensorExpr, accesses, variables
+from tilec.ir.matrix_units import matrix_product
 from tilec.scheduler.analysis.window_propagation import Box, extent_of, extents_of
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.bank_layouts import conflicting_bytes, row_layouts, row_of
 from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
 from tilec.scheduler.tiling.register_tiles import RegisterTile
+from tilec.scheduler.tiling.register_use import task_registers
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem, ranging
 
@@ -38,18 +40,8 @@ FEWEST_ROUNDS = 2
 STAGES = (2, 3, 4)
 """Copies of what a reduce loop loads that are tried where loads may be asynchronous."""
 
-BESIDE_SUMS = 64
-"""Registers of a lane beside the sums that it keeps while reduce loops go round: fragments, addresses, epilogues."""
-
-SPILLED = 4.0
-"""Times as long as a product takes whose sums registers do not hold: each is loaded and stored in every step."""
-
 NO_CODE = 1e6
 """Times as long as tiles count that units that read operands in memory do not compute."""
-
-SCHEDULERS = 4
-"""Parts of a core, each with as many of its warps and of its registers (CUDA C++ Programming Guide, Hardware
-Multithreading; also of HIP's)."""
 
 WORD = 4
 """Bytes of the smallest asynchronous copy (PTX ISA, cp.async)."""
@@ -108,11 +100,14 @@ def estimate(
     """Predict the group for tiles of its final node and reduce steps of its nodes, arrays that broadcast; `wide` is
     what the tiles need without steps, if that is known, `stages` the number of copies of what reduce loops load: the
     best, if it is not known."""
+    if stages is None and not steps:
+        one = np.asarray(1, np.int64)
+        return problem.estimated(sizes, lambda: _estimate(problem, sizes, _held(problem, sizes, {}, wide), one))
     needs = _held(problem, sizes, steps, wide)
     if stages is not None:
         return _estimate(problem, sizes, needs, stages)
     best = _estimate(problem, sizes, needs, np.asarray(1, np.int64))
-    for count in STAGES if problem.target.asynchronous and steps else ():
+    for count in STAGES if problem.target.asynchronous else ():
         other = _estimate(problem, sizes, needs, np.asarray(count, np.int64))
         better = (other.held <= problem.target.capacity) & (other.objective < best.objective)
         best = Estimate(
@@ -170,7 +165,9 @@ def _terms(
 ) -> CostTerms:
     target, costs = problem.target, problem.target.costs
     tasks, loops, seen, held = needs
-    held = held + (stages - 1) * sum(_pipelined(problem, loops, seen).values()) if np.any(stages > 1) else held
+    if np.any(stages > 1):
+        another = np.asarray(sum(_pipelined(problem, loops, seen).values()))
+        held, stages = held + (stages - 1) * another, np.where(another > 0, stages, 1)
     implicit = target.is_cached
     loaded = _loaded(problem, seen, loops)
     read: Floats = np.asarray(sum(loaded.values()), np.float64)
@@ -190,6 +187,8 @@ def _terms(
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * times * (times > 1)
     resident = _resident(problem, np.zeros_like(held) if least else held, tasks, seen)
     cycles = _cycles(problem, seen, loops, resident)
+    if target.hides_latency_by_threads:  # loads and results pass the level's ports as what registers read does
+        cycles = cycles + (read + final) / target.feed
     if problem.banked:
         cycles = cycles + conflicting_bytes(problem, seen, loaded) / target.feed
     work = cycles / target.clock
@@ -409,11 +408,13 @@ def _held(
     tasks: Ints = np.asarray(prod(-(-problem.extent(i) // np.maximum(n, 1)) for i, n in sizes.items()), np.int64)
     stored = {t: -(-problem.whole(t) // problem.bytes_of(t) // np.maximum(tasks, 1)) for t in problem.kept}
     loops = _Loops(problem, steps)
-    inside = frozenset(name for moving in loops.inside.values() for name in moving)
-    moving = problem.movers if stored else None
-    seen = tile_footprints(
-        problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside, wide, moving
-    )
+    seen = wide = wide or problem.footprints(sizes, stored)
+    if steps:
+        inside = frozenset(name for moving in loops.inside.values() for name in moving)
+        moving = problem.movers if stored else None
+        seen = tile_footprints(
+            problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside, wide, moving
+        )
     layouts = row_layouts(problem, seen) if problem.banked else {}
     total: list[Ints] = [np.asarray(0, np.int64) for _ in problem.parts]
     for tensor, (first, last) in problem.held.items():
@@ -435,30 +436,13 @@ def _held(
 
 
 def _resident(problem: TilingProblem, held: Ints, tasks: Ints, seen: TileFootprints) -> Ints:
-    """Tasks that share a core: its level has room for them, and so have its registers where groups of warps, which
-    need many, compute a part."""
+    """Tasks that share a core: its level has room for them, and so have its registers."""
     target = problem.target
     share = np.clip(-(-tasks // target.cores), 1, target.costs.resident_tasks)
     most = target.capacity // np.maximum(held, 1)
-    for number, tile in enumerate(problem.tiles):
-        if tile.warps > 1:
-            most = np.minimum(
-                most, target.register_bytes // np.maximum(_register_bytes(problem, number, tile, seen), 1)
-            )
+    if target.hides_latency_by_threads and target.register_bytes < inf:
+        most = np.minimum(most, target.register_bytes // task_registers(problem, seen))
     return np.asarray(np.clip(most, 1, share), np.int64)
-
-
-def _register_bytes(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> Ints:
-    """Bytes of registers of the warps that compute a product of a task by a unit of matrices."""
-    final = problem.parts[number][-1].expr
-    box, extents = seen.boxes.get(final.tensor, {}), extents_of(final, problem.numbers)
-    warps, sums = np.asarray(1, np.int64), WORD
-    for iterator in tile.sides:
-        size = tile.sizes.get(iterator) or extents.get(iterator) or 1
-        lo, hi = box.get(iterator, (0, size))
-        warps, sums = warps * -(-np.asarray(hi - lo) // size), sums * size
-    together = -(-warps // SCHEDULERS) * SCHEDULERS
-    return np.asarray(together * (sums + BESIDE_SUMS * problem.target.lanes_bytes))
 
 
 def register_tiles(
@@ -480,6 +464,9 @@ def _cycles(problem: TilingProblem, seen: TileFootprints, loops: _Loops, residen
     total: Floats = np.zeros(1)
     for number, tile in enumerate(problem.tiles):
         total = total + _part_cycles(problem, number, tile, seen, loops, resident)
+    if problem.target.hides_latency_by_threads:
+        spills = task_registers(problem, seen) > problem.target.register_bytes
+        total = total * np.where(spills, problem.target.costs.spilled, 1.0)
     return total
 
 
@@ -502,16 +489,14 @@ def _part_cycles(
         widths.insert(0, np.asarray(size, np.int64))
     count: Floats = np.asarray(prod(tiles.values()) * _crossing(problem, tile, box), np.float64)
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
-    cycles = cycles * _ragged_depth(problem, problem.parts[number][0].expr, tile, loops)
-    if tile.unit and problem.parts[number][0].name in loops.rounds:
-        bytes_of_sums = _register_bytes(problem, number, tile, seen)
-        cycles = cycles * np.where(bytes_of_sums <= target.register_bytes, 1.0, SPILLED)
+    anchor = problem.parts[number][0].expr
+    cycles = cycles * _ragged_depth(problem, anchor, tile, loops)
     if tile.warps > 1:
         cycles = cycles * np.where(_takes_groups(problem, number, tile, seen, loops), 1.0, NO_CODE)
     if expr.tensor in loops.sums:
         for moved, rescaled in problem.rescaling.get(expr.tensor, {}).items():
             times = prod((hi - lo if i in moved else tiles[i] for i, (lo, hi) in box.items() if i in tiles), start=1)
-            width = lanes if tile.along in moved else 1
+            width = _sum_lanes(problem, anchor, tile, moved) if tile.unit else lanes if tile.along in moved else 1
             cycles = cycles + loops.sums[expr.tensor] * times * rescaled / width / 2
     if target.hides_latency_by_threads:
         most = target.costs.latency_chains
@@ -520,6 +505,14 @@ def _part_cycles(
         chains = min(vectors, most)
         cycles = cycles / np.clip(resident * count * chains / target.threads, 1e-9, 1)
     return cycles
+
+
+def _sum_lanes(problem: TilingProblem, anchor: TensorExpr, tile: RegisterTile, moved: Collection[str]) -> int:
+    """Lanes that hold different sums of a unit of matrices along some iterators."""
+    unit = next(unit for unit, _ in problem.target.matrices if unit.name == tile.unit)
+    product = matrix_product(anchor, problem.graph.ttypes, unit)
+    axes = () if product is None else zip((product.rows, product.columns), unit.sums, strict=True)
+    return prod(span.lanes for name, span in axes if name in moved)
 
 
 def _ragged_depth(problem: TilingProblem, anchor: TensorExpr, tile: RegisterTile, loops: _Loops) -> Floats:

@@ -376,13 +376,14 @@ def _whole(problem: TilingProblem) -> dict[str, int]:
 
 def extents_in(problem: TilingProblem, tile: TaskTile) -> list[dict[str, int]]:
     """For every part how far the iterators of its first node run in a task."""
-    sizes = {i: np.asarray(n, np.int64) for i, n in tile.sizes.items()}
-    steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
-    whole = {i: np.asarray(n, np.int64) for i, n in _whole(problem).items()}
-    inside = frozenset(name for node, of in tile.steps.items() for name in problem.inside(node, tuple(of)))
-    steps = problem.spread(steps)
-    shapes, numbers = problem.shapes, problem.numbers
-    boxes = tile_footprints(problem.nodes, {**whole, **sizes}, steps, shapes, numbers, inside=inside).boxes
+    sizes = {i: np.asarray(n, np.int64) for i, n in {**_whole(problem), **tile.sizes}.items()}
+    boxes = problem.footprints(sizes, {}).boxes
+    if tile.steps:
+        steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
+        inside = frozenset(name for node, of in tile.steps.items() for name in problem.inside(node, tuple(of)))
+        wide, numbers = problem.footprints(sizes, {}), problem.numbers
+        steps = problem.spread(steps)
+        boxes = tile_footprints(problem.nodes, sizes, steps, problem.shapes, numbers, inside=inside, wide=wide).boxes
     return [
         {i: int(hi - lo) for i, (lo, hi) in boxes.get(part[0].name, {}).items() if i in part[0].expr.spatial}
         for part in problem.parts

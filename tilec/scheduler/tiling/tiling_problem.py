@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import prod
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
+
+import numpy as np
 
 from tilec.ir.algebra import linear_form
 from tilec.ir.expr import (
@@ -31,16 +33,34 @@ from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.lower.shared_loops import BEFORE, earlier
 from tilec.scheduler.analysis.banked_rows import banked_rows
 from tilec.scheduler.analysis.promote_halves import is_exact, wide_inside
-from tilec.scheduler.analysis.window_propagation import ReadIndex, extent_of, extents_of, read_indices
+from tilec.scheduler.analysis.window_propagation import Ints, ReadIndex, extent_of, extents_of, read_indices
 from tilec.scheduler.graph_passes.rematerialize import arithmetic
 from tilec.scheduler.online.shared_reductions import SharedReductions
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.common_iterators import CommonIterators, common_iterators
 from tilec.scheduler.tiling.further_sinks import FurtherSinks, further_sinks
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.tile_footprints import Movers, movers, shapes_of
+from tilec.scheduler.tiling.tile_footprints import Movers, TileFootprints, movers, shapes_of, tile_footprints
 
 Objective = Literal["time", "traffic", "footprint"]
+
+FEW_CANDIDATES = 512
+"""Candidates up to which what they need is remembered: windows of more take more room than time."""
+
+OF_NODES = (
+    "nodes",
+    "shapes",
+    "made",
+    "readers",
+    "indexed",
+    "rows",
+    "sinks",
+    "movers",
+    "rescaling",
+    "formers",
+    "operands",
+)
+"""What is known of a group whatever its register tiles are."""
 
 Extents = Mapping[str, int]
 """Iterator of a node -> its extent in the tile of the level below (absent: all of it)."""
@@ -174,10 +194,15 @@ class TilingProblem:
         their values: operands, results that leave the group, and those that are exact."""
         pairs = zip(self.parts, self.tiles, strict=False)
         held = {operands(part[0].expr)[n] for part, tile in pairs for n in tile.held}
-        if not held:
-            return frozenset()
         kept = {node.name for node in self.nodes if node.name not in self.outputs and not is_exact(node.expr)}
-        return frozenset(held - self.wide - kept)
+        return frozenset(held - self.wide - kept) | self.rounded_sums
+
+    @cached_property
+    def rounded_sums(self) -> frozenset[str]:
+        """Results of half precision that a loop of several reductions adds to in the core's level."""
+        members = self.chain.members if self.chain is not None else ()
+        halves = {name for name in members if self.graph.tensors[name].ttype in self.target.widened}
+        return frozenset(halves - self.wide)
 
     def sharing(self, stepped: str) -> Mapping[str, Mapping[str, str]]:
         """Reductions in the reduce loop of a node, itself or all of a chain -> their reduce iterators -> the node's."""
@@ -249,7 +274,38 @@ class TilingProblem:
         object.__setattr__(other, "numbers", numbers)
         object.__setattr__(other, "further", ())
         object.__setattr__(other, "limits", ())
+        for remembered in ("_footprints", "_estimates"):
+            vars(other).pop(remembered, None)
         return other
+
+    def with_tiles(self, tiles: Sequence[RegisterTile]) -> TilingProblem:
+        """The group with other register tiles; what is known of its nodes, and what its tiles need, holds there too."""
+        other = replace(self, tiles=tiles)
+        vars(other)["_footprints"] = self._footprints
+        vars(other).update({name: vars(self)[name] for name in OF_NODES if name in vars(self)})
+        return other
+
+    def footprints(self, sizes: Mapping[str, Ints], stored: Mapping[str, Ints]) -> TileFootprints:
+        """What candidate tiles need without reduce steps, of which they hold `stored` elements at least."""
+
+        def computed() -> TileFootprints:
+            moving = self.movers if stored else None
+            return tile_footprints(self.nodes, sizes, {}, self.shapes, self.numbers, stored, moving=moving)
+
+        return _remembered(self._footprints, sizes, computed, *stored)
+
+    def estimated(self, sizes: Mapping[str, Ints], estimate: Callable[[], S]) -> S:
+        """The estimate of candidate tiles without reduce steps, made once."""
+        found: S = _remembered(self._estimates, sizes, estimate)
+        return found
+
+    @cached_property
+    def _estimates(self) -> dict[object, Any]:
+        return {}
+
+    @cached_property
+    def _footprints(self) -> dict[object, TileFootprints]:
+        return {}
 
     def extent(self, iterator: str) -> int:
         """How far an iterator of the final node runs (what is likely, where it is symbolic)."""
@@ -326,6 +382,17 @@ class TilingProblem:
     def operands(self) -> tuple[str, ...]:
         """Tensors that come from outside."""
         return tuple(t for t in self.readers if t not in self.made)
+
+
+def _remembered(known: dict[object, S], sizes: Mapping[str, Ints], compute: Callable[[], S], *further: object) -> S:
+    """What is computed for candidate tiles, once where they are few."""
+    if prod(np.broadcast_shapes(*(n.shape for n in sizes.values()))) > FEW_CANDIDATES:
+        return compute()
+    key = tuple((i, n.shape, n.tobytes()) for i, n in sizes.items()), further
+    if key not in known:
+        known[key] = compute()
+    found: S = known[key]
+    return found
 
 
 @lru_cache(maxsize=4096)

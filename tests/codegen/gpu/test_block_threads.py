@@ -1,0 +1,73 @@
+"""Blocks have the threads that leave fewest units idle, and copies move vectors where guards allow it."""
+
+import numpy as np
+import pytest
+
+from tests.codegen.gpu.kernels import emulated, program
+from tests.emulator.kernels import needs_compiler
+from tests.programs import buffer, compute, intervals, load, loop, tensor, whole
+from tilec.codegen.gpu.kernel import kernel_of
+from tilec.ir.algebra import KnownRanges
+from tilec.ir.program import Allocate, StoreTiles
+
+LANES = 32
+
+
+def nests(*counts, together=False):
+    """A block that squares rows, a nest of warps for each count of rows."""
+    body, names = [], [f"y{n}" for n in range(len(counts))]
+    x = buffer("x_s", "shared", "x[0:1, 0:32]")
+    for name, count in zip(names, counts, strict=True):
+        node = tensor(f"{name}[m, n] = x[0, n] * x[0, n]", {"m": count, "n": LANES})
+        held = buffer(f"{name}_r", "reg", f"{name}[u:u + 1, 0:{LANES}]")
+        inner = [Allocate(held), compute(node, held.name, "_s", m="u:u + 1"), StoreTiles(name, held.name)]
+        body.append(loop("u", count, *(load(x) if together else ()), *inner, scope="warp"))
+    outputs = tuple(names)
+    parameters = (whole("x", (1, LANES)), *(whole(n, (c, LANES)) for n, c in zip(names, counts, strict=True)))
+    inside = body if together else [*load(x), *body]
+    return program("nests", parameters, outputs, (loop("b", 1, *inside, scope="block"),))
+
+
+def taken(counts, units):
+    """Turns of all nests, of which every unit takes part in each."""
+    return sum(-(-n // units) * units for n in counts)
+
+
+@pytest.mark.feature("W26")
+@pytest.mark.parametrize(
+    ("counts", "threads"),
+    [((1,), 128), ((8, 8, 48), 8 * LANES), ((11,), 11 * LANES), ((22, 44), 22 * LANES), ((31, 31), 31 * LANES)],
+)
+def test_no_units_are_idle_where_a_number_of_them_takes_all_nests(counts, threads):
+    printed = kernel_of(nests(*counts), "kernel", LANES, KnownRanges())
+    units = printed.threads // LANES
+    assert sum(-(-n // units) * units for n in counts) <= sum(
+        -(-n // (threads // LANES)) * (threads // LANES) for n in counts
+    )
+    assert printed.threads <= threads
+
+
+def test_units_that_act_together_are_all_there():
+    assert kernel_of(nests(12, 2, together=True), "kernel", LANES, KnownRanges()).threads == 12 * LANES
+
+
+@needs_compiler
+@pytest.mark.parametrize(("rows", "ttype", "vector"), [(10, "f32", 4), (10, "f16", 8), (7, "f32", 4)])
+def test_tiles_that_overlap_are_stored_in_vectors(rows, ttype, vector):
+    tile = 4
+    at = f"minimum(m1*{tile}, {rows - tile})"
+    node = tensor("y[m, n] = x[m, n] * 2.0", {"m": rows, "n": 64})
+    x = buffer("x_s", "shared", f"x[{at}:{at} + {tile}, 0:64]", ttype)
+    y = buffer("y_s", "shared", f"y[{at}:{at} + {tile}, 0:64]", ttype)
+    held = buffer("y_r", "reg", f"y[{at} + u:{at} + u + 1, 0:64]", ttype)
+    inner = [Allocate(held), compute(node, "y_r", "_s", m=f"{at} + u:{at} + u + 1"), StoreTiles("y_s", "y_r")]
+    (lo, hi), all_of = intervals(f"m1*{tile}:{at} + {tile}")[0], intervals("0:64")[0]
+    store = StoreTiles("y", "y_s", (lo, all_of[0]), (hi, all_of[1]))
+    body = [Allocate(y), *load(x), loop("u", tile, *inner, scope="warp"), store]
+    parameters = (whole("x", (rows, 64), ttype=ttype), whole("y", (rows, 64), ttype=ttype))
+    blocks = loop("m1", -(-rows // tile), *body, scope="block")
+    values = np.arange(rows * 64).reshape(rows, 64).astype("f4" if ttype == "f32" else "f2")
+    found, text = emulated(program("rows", parameters, ("y",), (blocks,)), {"x": values}, LANES)
+    np.testing.assert_array_equal(found["y"], values * 2)
+    assert f"STG{vector}(" in text
+    assert "STG(" not in text

@@ -1,0 +1,42 @@
+"""Registers limit the tasks of a core, and what does not fit takes far longer."""
+
+import numpy as np
+import pytest
+from scheduler.graphs import make_graph
+from scheduler.running import device, problem_of
+
+from tilec.scheduler.target_model import target_model_of
+from tilec.scheduler.tiling.cost_model import cost_terms
+from tilec.scheduler.tiling.register_use import BESIDE_POINTS, BESIDE_SUMS, task_registers
+from tilec.scheduler.tiling.tile_footprints import tile_footprints
+
+
+def product(name):
+    e = {"m": 4096, "n": 4096, "k": 768}
+    graph = make_graph({"x": (4096, 768), "w": (768, 4096)}, [("y[m, n] = sum(k, x[m, k] * w[k, n])", e)], ["y"])
+    fusion = problem_of(graph, target_model_of(device(name)))
+    return fusion.tiling_problem((0,), ("y",), fusion.usual((0,)))
+
+
+def footprints(problem, sizes):
+    return tile_footprints(problem.nodes, sizes, problem.spread({}), problem.shapes, problem.numbers)
+
+
+@pytest.mark.feature("W23")
+def test_units_of_a_part_have_their_sums_and_operands_in_registers():
+    problem = product("a100")
+    points = problem.tiles[0].sizes["m"] * problem.tiles[0].sizes["n"]
+    warps = (64 // problem.tiles[0].sizes["m"]) * (256 // problem.tiles[0].sizes["n"])
+    assert warps % 4 == 0, "as they share a core's four schedulers"
+    sizes = {"m": np.asarray(64), "n": np.asarray(256)}
+    assert task_registers(problem, footprints(problem, sizes)) == warps * (points * 4 + BESIDE_SUMS * 128)
+    assert BESIDE_POINTS < BESIDE_SUMS
+
+
+def test_a_task_that_needs_more_registers_than_a_core_has_spills():
+    sizes, steps = {"m": np.asarray(512), "n": np.asarray(128)}, {"y": {"k": np.asarray(16)}}
+    few, many = (cost_terms(product(name), sizes, steps) for name in ("a100", "a100[pools.registers=64MiB]"))
+    assert few.compute > 2 * many.compute
+    sizes["m"] = np.asarray(64)
+    few, many = (cost_terms(product(name), sizes, steps) for name in ("a100", "a100[pools.registers=64MiB]"))
+    assert few.compute < 2 * many.compute
