@@ -17,8 +17,13 @@ def banked_rows(part: Sequence[Node], vector: Vector) -> Iterator[tuple[str, int
     moving = {i for i, extent in first.domain.items() if constant_value(extent) != 1}
     for access in accesses(first):
         moved = [d for d, index in enumerate(access.index) if variables(index) & moving]
-        yield access.tensor, anew.get(access, moved[-1] if moved else 0), False
-    yield final.tensor, max((d for d, e in enumerate(final.shape) if constant_value(e) != 1), default=0), True
+        if access in anew:
+            yield access.tensor, anew[access], False
+        elif moved and moved[-1]:
+            yield access.tensor, moved[-1], False
+    last = max((d for d, e in enumerate(final.shape) if constant_value(e) != 1), default=0)
+    if last:
+        yield final.tensor, last, True
 
 
 def _along(index: Sequence[Expr], iterator: str) -> int:

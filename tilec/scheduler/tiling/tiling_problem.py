@@ -185,7 +185,6 @@ class TilingProblem:
             for part, tile in zip(self.parts, self.tiles, strict=False)
             if tile.unit
             for tensor, dim, is_result in banked_rows(part, tile.vector)
-            if dim
         }
 
     @cached_property
