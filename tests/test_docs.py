@@ -134,7 +134,7 @@ def test_the_picture_is_drawn_from_a_plan(cli, tmp_path):  # noqa: F811
     cli("zoo", "export", "llama-layer-decode", "-o", tmp_path / "llama.onnx")
     cli("compile", tmp_path / "llama.onnx", "--device", "a100", "--to", "schedule")
     text = svg(plan_of(tmp_path / "llama.tilec")[1])
-    assert text.count("<rect") == 1 + 10 + 3 + 3
+    assert text.count("<rect") == 1 + 11 + 3 + 3
     assert "self_attn_MatMul_3" in text
 
 

@@ -62,9 +62,9 @@ def chain(ttype: str) -> Graph:
     return make_graph({"x": (12, 16), "w": (16, 20)}, nodes, ["y"], ttypes={"x": ttype, "w": ttype})
 
 
-def with_halves(spec: DeviceSpec) -> DeviceSpec:
-    """The device with a unit that takes f16."""
-    unit = spec.compute[0].model_copy(update={"name": "half", "inputs": ("f16", "f16")})
+def with_halves(spec: DeviceSpec, accumulator: str = "f16") -> DeviceSpec:
+    """The device with a unit that takes f16 and adds up in a type."""
+    unit = spec.compute[0].model_copy(update={"name": "half", "inputs": ("f16", "f16"), "accumulator": accumulator})
     return spec.model_copy(update={"compute": (*spec.compute, unit)})
 
 
@@ -101,10 +101,12 @@ def test_planned_bytes_are_those_of_the_program(ttype: str) -> None:
     assert group.cost.read == {level: Const(moved.read) for level, moved in result.moved.items()}
 
 
-def test_a_device_with_units_for_halves_keeps_them() -> None:
+def test_a_device_with_units_that_add_up_halves_keeps_them() -> None:
     assert target_model_of(tiny()).widened == BOTH
     assert target_model_of(with_halves(tiny())).widened == {"bf16"}
+    assert target_model_of(with_halves(tiny(), "f32")).widened == BOTH, "it adds up in f32"
     assert target_model_of(device("a100")).widened == BOTH, "units of matrices take halves, vectors do not"
+    assert target_model_of(device("h100")).widened == BOTH
     assert wide(schedule(chain("f16"), with_halves(tiny()), WHOLE)) == [()]
     assert wide(schedule(chain("bf16"), with_halves(tiny()), WHOLE)) == [("p", "q")]
 
