@@ -272,6 +272,10 @@ class Group:
     cost: Cost
     bounds: Mapping[str, Bound] = field(default_factory=dict)
 
+    def variant_of(self, kernel: str) -> Variant:
+        """The variant that a kernel is the code of; the first where its name is not decided yet."""
+        return next((each for each in self.variants if each.kernel == kernel), self.variants[0])
+
 
 @dataclass(frozen=True, slots=True)
 class SharedLaunch:

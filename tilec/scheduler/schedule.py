@@ -92,7 +92,7 @@ def _decided_if_any(decide: Decide, plan: Plan, groups: Sequence[Group], program
     try:
         return decide(plan, groups, program)
     except UnsupportedError:
-        return next((each for each in groups[0].variants if each.kernel == program.name), groups[0].variants[0])
+        return groups[0].variant_of(program.name)
 
 
 def complete_plan(

@@ -70,7 +70,7 @@ def decided_variant(device: DeviceSpec, plan: Plan, groups: Sequence[Group], pro
     A variant that is decided already stays as it is. Of symbols the rules take the sizes that are usual where the
     variant runs, for all of which the decisions hold. Raises UnsupportedError where there is no code for it.
     """
-    variant = variant_of(groups[0], program)
+    variant = groups[0].variant_of(program.name)
     if variant.vectors:
         return variant
     large = large_results(device, plan, groups, program)
@@ -91,11 +91,6 @@ def decided_variant(device: DeviceSpec, plan: Plan, groups: Sequence[Group], pro
     )
 
 
-def variant_of(group: Group, program: Program) -> Variant:
-    """The variant of a group that a program is the lowered form of."""
-    return next((each for each in group.variants if each.kernel == program.name), group.variants[0])
-
-
 def variant_ranges(plan: Plan, variant: Variant) -> Mapping[str, SymbolRange]:
     """The sizes for which a variant of a plan runs."""
     return guarded_ranges(variant.guard, plan.symbols, plan.symbol_ranges)
@@ -110,7 +105,7 @@ def large_results(device: DeviceSpec, plan: Plan, groups: Sequence[Group], progr
         return frozenset()
     least = int(last.capacity * last.units * CpuTarget.of(device).costs.streamed_share)
     outside = {port.tensor for port in plan.outputs}
-    usual = pivot_sizes(plan.symbols, variant_ranges(plan, variant_of(groups[0], program)))
+    usual = pivot_sizes(plan.symbols, variant_ranges(plan, groups[0].variant_of(program.name)))
 
     def is_large(tensor: str) -> bool:
         entry = plan.tensors[tensor]

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from tilec.codegen.backend import Backend, Observe, Obstacle
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from tilec.calls_ahead import CallsAhead
     from tilec.codegen.kernels import Kernels
-    from tilec.ir.plan import Plan
+    from tilec.ir.plan import Group, Plan, Variant
+    from tilec.ir.program import Program
     from tilec.spec.device import DeviceSpec
     from tilec.spec.host import Host
     from tilec.spec.recipe import CodegenOptions
@@ -61,5 +62,14 @@ def build(
     return build(plan, kernels, device, options, folder)
 
 
-CUDA = Backend("cuda", LOADER, build, can_build, can_run, can_run, lacks=lacks, serves=serves, optional=True)
-HIP = Backend("hip", LOADER, build, can_build, can_run, can_run, lacks=lacks, serves=serves, optional=True)
+def decide(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
+    """The variant of groups that share a kernel, as it is, where there is code for it."""
+    from tilec.codegen.gpu.decide import decided_variant
+
+    return decided_variant(device, plan, groups, program)
+
+
+CUDA, HIP = (
+    Backend(kind, LOADER, build, can_build, can_run, can_run, decide=decide, lacks=lacks, serves=serves, optional=True)
+    for kind in ("cuda", "hip")
+)
