@@ -116,7 +116,7 @@ class GroupBuilder:
         if key not in self.walks:
             sizes, steps = _arrays(tile)
             self.walks[key] = task_walk(tiling, sizes, steps, task_order(tiling, tile.sizes))
-        walk, shared = self.walks[key], chain.shared if chain is not None else {}
+        walk, shared = self.walks[key], chain.shared if chain is not None and chain.leader in tile.steps else {}
         return Block(target.core, nodes, tile.sizes, walk.order, tile.steps, inner, shared, stripe=walk.stripe)
 
     def _register_block(
@@ -135,7 +135,9 @@ class GroupBuilder:
         order = self.orders.get(key, ())
         if register.warps > 1:
             order = (*(i for i in order if i != register.sides[0]), register.sides[0])
-        return Block(len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped, unit=register.unit)
+        return Block(
+            len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped, units=register.products(part)
+        )
 
     def tiled_group(self, block: Block, outputs: tuple[str, ...], target: TargetModel, seconds: float) -> TiledGroup:
         """The group of a block, its tree as the tables of a variant."""
@@ -169,8 +171,9 @@ class GroupBuilder:
                 converted |= self.converted[part.final.name]
         exprs, words = [node.expr for node in block.nodes], dict(target.units)
         units = {node.name: words[fn] for node in block.nodes if (fn := dot_inside(node.expr.value)) in words}
-        units |= {part.nodes[0].name: part.unit for part in block.walk() if part.unit}
-        narrow = {tensor for part in block.walk() if part.unit for tensor in operands(part.nodes[0].expr)}
+        products = {name: unit for part in block.walk() for name, unit in part.units.items()}
+        units |= products
+        narrow = {tensor for node in block.nodes if node.name in products for tensor in operands(node.expr)}
         wide = wide_inside(exprs, {*outputs, *narrow}, self.graph.tensors, target.widened)
         sums = {name for name in _sums(block) if name not in wide and self.graph.tensors[name].ttype in target.widened}
         variant = Variant(
@@ -238,9 +241,9 @@ def _loads(block: Block, target: TargetModel, direct: Set[str]) -> dict[str, tup
 def _sums(block: Block) -> Iterator[str]:
     """Results of units of matrices that no other part of a group reads."""
     for part in block.walk():
-        name = part.nodes[0].name
-        if part.unit and all(node in part.nodes for node in block.nodes if name in operands(node.expr)):
-            yield name
+        for name in part.units:
+            if all(node in part.nodes for node in block.nodes if name in operands(node.expr)):
+                yield name
 
 
 def _held(

@@ -24,7 +24,7 @@ from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.bank_layouts import conflicting_bytes, row_layouts, row_of
 from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.register_use import task_registers
+from tilec.scheduler.tiling.register_use import task_registers, unit_registers
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem, ranging
 
@@ -183,7 +183,7 @@ def _terms(
     for tensor, whole in _direct(problem, seen).items():
         copied = copied - np.where(whole, loaded[tensor], 0)
     for name, times in loops.sums.items():
-        if target.spills_sums or problem.chain is not None:
+        if (target.spills_sums or problem.chain is not None) and not problem.accumulates_above:
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * times * (times > 1)
     resident = _resident(problem, np.zeros_like(held) if least else held, tasks, seen)
     cycles = _cycles(problem, seen, loops, resident)
@@ -466,6 +466,7 @@ def _cycles(problem: TilingProblem, seen: TileFootprints, loops: _Loops, residen
         total = total + _part_cycles(problem, number, tile, seen, loops, resident)
     if problem.target.hides_latency_by_threads:
         spills = task_registers(problem, seen, least=True) > problem.target.register_bytes
+        spills = spills | (unit_registers(problem, seen) > (problem.target.levels[-1].capacity or inf))
         total = total * np.where(spills, problem.target.costs.spilled, 1.0)
     return total
 
@@ -489,7 +490,7 @@ def _part_cycles(
         widths.insert(0, np.asarray(size, np.int64))
     count: Floats = np.asarray(prod(tiles.values()) * _crossing(problem, tile, box), np.float64)
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
-    anchor = problem.parts[number][0].expr
+    anchor = problem.parts[number][tile.further[-1][0] if tile.further else 0].expr
     cycles = cycles * _ragged_depth(problem, anchor, tile, loops)
     if tile.warps > 1:
         cycles = cycles * np.where(_takes_groups(problem, number, tile, seen, loops), 1.0, NO_CODE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilec.scheduler.analysis.contraction import is_contraction
-from tilec.scheduler.analysis.window_propagation import Ints, extents_of
+from tilec.scheduler.analysis.window_propagation import Ints, extents_of, volume
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import TileFootprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
@@ -36,17 +36,40 @@ def task_registers(problem: TilingProblem, seen: TileFootprints, *, least: bool 
     return most
 
 
+def unit_registers(problem: TilingProblem, seen: TileFootprints) -> Ints:
+    """Bytes of registers that a unit needs at once for products that follow one another."""
+    most: Ints = np.asarray(0, np.int64)
+    for number, tile in enumerate(problem.tiles):
+        if tile.further:
+            _, points = _units_and_points(problem, number, tile, seen)
+            most = np.maximum(most, points + BESIDE_SUMS * problem.target.lanes_bytes)
+    return most
+
+
 def _part_registers(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints, beside: int) -> Ints:
     """Bytes of registers of the units that compute a part of a task at a time, `beside` registers of a lane beside
     those of its points."""
-    target, final = problem.target, problem.parts[number][-1].expr
-    box, extents = seen.boxes.get(final.tensor, {}), extents_of(final, problem.numbers)
-    units, points = np.asarray(1, np.int64), WORD
-    for iterator in final.spatial:
-        size = tile.sizes.get(iterator) or extents.get(iterator) or 1
-        lo, hi = box.get(iterator, (0, size))
-        units, points = units * -(-np.asarray(hi - lo) // size), points * size
+    target = problem.target
+    units, points = _units_and_points(problem, number, tile, seen)
     if tile.warps == 1:  # units take turns
         units = np.minimum(units, max(1, target.costs.task_threads * WORD // target.lanes_bytes))
     units = -(-units // SCHEDULERS) * SCHEDULERS
     return np.asarray(units * (points + beside * target.lanes_bytes))
+
+
+def _units_and_points(
+    problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints
+) -> tuple[Ints, Ints]:
+    """Units that compute a part of a task, and bytes of the points of the tile of each: those of its result, and of
+    what a step of products that follow one another begins with."""
+    first, final = problem.parts[number][0].expr, problem.parts[number][-1].expr
+    box, extents = seen.boxes.get(final.tensor, {}), extents_of(final, problem.numbers)
+    units, points = np.asarray(1, np.int64), np.asarray(WORD, np.int64)
+    for iterator in final.spatial:
+        size = tile.sizes.get(iterator) or extents.get(iterator) or 1
+        lo, hi = box.get(iterator, (0, size))
+        units, points = units * -(-np.asarray(hi - lo) // size), points * size
+    if tile.further and first.tensor in seen.boxes:
+        begun = volume([seen.boxes[first.tensor][i] for i in first.spatial])
+        points = points + WORD * -(-begun // np.maximum(units, 1))
+    return units, points

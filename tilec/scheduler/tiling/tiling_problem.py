@@ -39,7 +39,7 @@ from tilec.scheduler.online.shared_reductions import SharedReductions
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.common_iterators import CommonIterators, common_iterators
 from tilec.scheduler.tiling.further_sinks import FurtherSinks, further_sinks
-from tilec.scheduler.tiling.register_tiles import RegisterTile
+from tilec.scheduler.tiling.register_tiles import RegisterTile, narrow_operands
 from tilec.scheduler.tiling.tile_footprints import Movers, TileFootprints, movers, shapes_of, tile_footprints
 
 Objective = Literal["time", "traffic", "footprint"]
@@ -181,11 +181,23 @@ class TilingProblem:
         the elements of a row of results that lanes store at once (0 of operands)."""
         stored = {unit.name: unit.sums[1].lanes * unit.sums[1].vector for unit, _ in self.target.matrices}
         return {
-            tensor: (dim, stored[tile.unit] if is_result else 0)
+            tensor: (dim, stored[unit] if is_result else 0)
             for part, tile in zip(self.parts, self.tiles, strict=False)
-            if tile.unit
-            for tensor, dim, is_result in banked_rows(part, tile.vector)
+            for name, unit in tile.products(part).items()
+            for tensor, dim, is_result in banked_rows(_from(part, name), tile.vector)
+            if tensor not in self.private
         }
+
+    @cached_property
+    def private(self) -> frozenset[str]:
+        """Tensors that one part makes and alone reads: they stay in registers."""
+        reading = {t: {number for number, _, _ in reads} for t, reads in self.readers.items()}
+        return frozenset(t for t, own in self.made.items() if t not in self.held and reading.get(t) == {own})
+
+    @property
+    def accumulates_above(self) -> bool:
+        """Whether the sums of a loop of several reductions stay above a core's level: one part has all of them."""
+        return self.chain is not None and len({self.made[name] for name in self.chain.members}) == 1
 
     @cached_property
     def converted(self) -> frozenset[str]:
@@ -199,7 +211,7 @@ class TilingProblem:
     @cached_property
     def rounded_sums(self) -> frozenset[str]:
         """Results of half precision that a loop of several reductions adds to in the core's level."""
-        members = self.chain.members if self.chain is not None else ()
+        members = self.chain.members if self.chain is not None and not self.accumulates_above else ()
         halves = {name for name in members if self.graph.tensors[name].ttype in self.target.widened}
         return frozenset(halves - self.wide)
 
@@ -347,9 +359,7 @@ class TilingProblem:
     def wide(self) -> frozenset[str]:
         """Half precision tensors that are held as f32."""
         exprs = [node.expr for node in self.nodes]
-        pairs = zip(self.parts, self.tiles, strict=False)
-        narrow = {tensor for part, tile in pairs if tile.unit for tensor in operands(part[0].expr)}
-        kept = {*self.outputs, self.final.tensor, *narrow}
+        kept = {*self.outputs, self.final.tensor, *narrow_operands(self.parts, self.tiles)}
         return frozenset(wide_inside(exprs, kept, self.graph.tensors, self.target.widened))
 
     def bytes_of(self, tensor: str) -> int:
@@ -421,6 +431,11 @@ def _dependent(rescale: Expr) -> dict[frozenset[str], int]:
 
     visit(rescale)
     return {moved: count for moved, count in found.items() if count}
+
+
+def _from(part: Sequence[Node], name: str) -> Sequence[Node]:
+    """A part from a node on."""
+    return part[next(place for place, node in enumerate(part) if node.name == name) :]
 
 
 def _strided(access: Access, moving: frozenset[str]) -> bool:
