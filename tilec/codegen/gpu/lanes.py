@@ -21,9 +21,13 @@ from tilec.ir.lane_counts import lane_counts
 from tilec.ir.lifetimes import statements
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit, Span, matrix_product
 from tilec.ir.program import Allocate, Buffer, ComputeTile, LoadTiles, Program, StoreTiles
+from tilec.ir.types import TTYPES
 
 VECTORS = (4, 2, 1)
 """Neighbours that a lane holds, the most first."""
+
+WIDEST = 16
+"""Bytes that a lane loads at once of what comes from memory of the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,9 @@ def lane_maps(program: Program, lanes: int, units: Mapping[str, MatrixUnit] | No
     registers = {s.buffer.name: s.buffer for s in inside if isinstance(s, Allocate) and s.buffer.level == top}
     tiles = [s for s in inside if isinstance(s, ComputeTile)]
     maps = LaneMaps(lanes)
-    maps.tiles = {id(s): _preferred(s, lanes) if lanes > 1 else () for s in tiles}
+    sources = {s.target: s.source for s in inside if isinstance(s, LoadTiles)}
+    streamed = {name: b for name, b in registers.items() if sources.get(name) in {p.name for p in program.parameters}}
+    maps.tiles = {id(s): _preferred(s, lanes, streamed) if lanes > 1 else () for s in tiles}
     if lanes == 1:
         maps.buffers = dict.fromkeys(registers, ())
         return maps
@@ -212,9 +218,14 @@ def most(lo: Expr, hi: Expr) -> int | None:
     return bounds_of(simplify(Binary("-", hi, lo)))[1]
 
 
-def _preferred(tile: ComputeTile, lanes: int) -> LaneMap:
+def _preferred(tile: ComputeTile, lanes: int, streamed: Mapping[str, Buffer]) -> LaneMap:
+    """The lanes of a tile by itself; `streamed` are the register buffers that are loaded from memory of the device."""
     widths = {name: most(lo, hi) or 0 for name, lo, hi in tile.box}
     spatial = [(name, widths[name]) for name in tile.expr.spatial]
+    sizes = [TTYPES[streamed[name].ttype].bits // 8 for _, name in tile.operands if name in streamed]
+    whole = in_vectors(spatial, lanes, WIDEST // min(sizes)) if sizes else ()
+    if whole:
+        return whole
     reduce = [name for name in reversed(tile.expr.reduce) if widths[name] >= lanes]
     together = along_all(spatial, lanes)
     if reduce and idle_lanes(together, lanes):
@@ -234,6 +245,20 @@ def along_all(widths: Sequence[tuple[str | int, int]], lanes: int) -> LaneMap:
             found.append(Lanes(axis, _vector(width, count), count, step))
             step *= count
     return tuple(found)
+
+
+def in_vectors(widths: Sequence[tuple[str | int, int]], lanes: int, vector: int) -> LaneMap:
+    """Lanes with so many neighbours each along the last axis, the others along the axes before it; none where there are
+    too few points."""
+    if not widths or widths[-1][1] % vector:
+        return ()
+    (last, width), before = widths[-1], widths[:-1]
+    count = min(lanes, width // vector)
+    rest = lanes // count
+    more = along_all(before, rest) if rest > 1 else ()
+    if lanes % count or idle_lanes(more, rest) or any(each.vector > 1 for each in more):
+        return ()
+    return (Lanes(last, vector, count), *(replace(each, step=each.step * count) for each in more))
 
 
 def _vector(width: int, lanes: int) -> int:

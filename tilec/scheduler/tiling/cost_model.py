@@ -188,7 +188,9 @@ def _terms(
     resident = _resident(problem, np.zeros_like(held) if least else held, tasks, seen)
     cycles = _cycles(problem, seen, loops, resident)
     if target.hides_latency_by_threads:  # loads and results pass the level's ports as what registers read does
-        cycles = cycles + (read + final) / target.feed
+        past = sum((loaded[t] for t in problem.unstaged if t in loaded), start=np.asarray(0.0))
+        past = past + (final if problem.final.tensor in problem.unstaged else 0)
+        cycles = cycles + (read + final - past) / target.feed
     if problem.banked:
         cycles = cycles + conflicting_bytes(problem, seen, loaded) / target.feed
     work = cycles / target.clock

@@ -108,7 +108,9 @@ def register_tile(
         varies = any(variables(anchor.domain[i]) for i in tile.sizes)
         sizes, cycles, clipped = tile.sizes, tile.cycles, tile.clipped and not varies
     else:
-        sizes = _elementwise(anchor, lanes, numbers, within or {}, worth < 1, target)
+        widest = max(element_bytes(graph.tensors[t].ttype) for node in part for t in (node.name, *operands(node.expr)))
+        wide = max(lanes, target.lanes(widest)) if target.hides_latency_by_threads else lanes
+        sizes = _elementwise(anchor, wide, numbers, within or {}, worth < 1, target)
         sizes |= {i: n for i, n in (decided or {}).items() if i in sizes}
         cycles = float(target.costs.tile_overhead)
         clipped = False

@@ -16,6 +16,7 @@ from tilec.ir.expr import (
     Access,
     ById,
     Call,
+    Const,
     Expr,
     TensorExpr,
     Var,
@@ -136,12 +137,12 @@ class TilingProblem:
             parts = [number for number, _, _ in reads]
             own = self.made.get(tensor)
             if own is None:
-                if tensor not in self.indexed | self.streamed:
+                if tensor not in self.indexed | self.streamed | self.unstaged:
                     found[tensor] = (min(parts), max(parts))
             elif max(parts) > own or tensor in self.outputs:
                 found[tensor] = (own, max(parts))
         last = len(self.parts) - 1
-        for tensor in (*self.outputs, self.final.tensor):
+        for tensor in {*self.outputs, self.final.tensor} - self.unstaged:
             found.setdefault(tensor, (self.made.get(tensor, last), self.made.get(tensor, last)))
         return found
 
@@ -160,6 +161,24 @@ class TilingProblem:
                 continue
             access, *others = (a for a in accesses(exprs[reader]) if a.tensor == tensor)
             if all(other == access for other in others) and _once(access, exprs[reader]):
+                found.add(tensor)
+        return frozenset(found)
+
+    @cached_property
+    def unstaged(self) -> frozenset[str]:
+        """Tensors that units of a core load and store themselves, past its level, where that hides no latency: operands
+        of which an elementwise part that alone reads them reads every element once, and the result of such a part."""
+        if not self.target.hides_latency_by_threads or self.target.is_cached:
+            return frozenset()
+        exprs = {node.name: node.expr for node in self.nodes}
+        pointwise = {n for n, part in enumerate(self.parts) if not any(node.expr.reduce for node in part)}
+        made = {self.final.tensor} if len(self.parts) - 1 in pointwise and not self.sinks.names else set[str]()
+        found = made - self.readers.keys()
+        for tensor, reads in self.readers.items():
+            parts = {number for number, _, _ in reads}
+            alone = tensor not in self.made.keys() | self.staged | self.indexed and len(parts) == 1
+            read = [(access, exprs[name]) for _, _, name in reads for access in accesses(exprs[name])]
+            if alone and parts <= pointwise and all(_as_made(a, expr) for a, expr in read if a.tensor == tensor):
                 found.add(tensor)
         return frozenset(found)
 
@@ -442,6 +461,14 @@ def _strided(access: Access, moving: frozenset[str]) -> bool:
     """Whether iterators move an index by more than one element at a time."""
     terms = (term for index in access.index for term in linear_form(index)[0].items())
     return any(abs(stride) != 1 and not moving.isdisjoint(variables(atom)) for atom, stride in terms)
+
+
+def _as_made(access: Access, expr: TensorExpr) -> bool:
+    """Whether an access reads a tensor in the order in which a node makes its own, an element for each."""
+    moving = [i for i, e in zip(expr.spatial, expr.shape, strict=True) if constant_value(e) != 1]
+    return [index.name for index in access.index if isinstance(index, Var) and index.name in moving] == moving and all(
+        isinstance(index, Var | Const) for index in access.index
+    )
 
 
 def _once(access: Access, expr: TensorExpr) -> bool:
