@@ -17,14 +17,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.expr import TensorExpr, accesses, variables
+from tilec.ir.expr import TensorExpr, accesses, operands, variables
 from tilec.ir.matrix_units import matrix_product
+from tilec.ir.types import element_bytes
 from tilec.scheduler.analysis.window_propagation import Box, extent_of, extents_of
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.bank_layouts import conflicting_bytes, row_layouts, row_of
 from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.register_use import task_registers, unit_registers
+from tilec.scheduler.tiling.register_use import task_registers, unit_registers, units_of
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem, ranging
 
@@ -42,6 +43,9 @@ STAGES = (2, 3, 4)
 
 NO_CODE = 1e6
 """Times as long as tiles count that units that read operands in memory do not compute."""
+
+TRIPS = 2
+"""Times the latency of an idle memory that a load takes where many are on their way."""
 
 WORD = 4
 """Bytes of the smallest asynchronous copy (PTX ISA, cp.async)."""
@@ -199,8 +203,11 @@ def _terms(
     drawn = _drawn(problem, drawn_bytes(problem, requested, seen, tasks, sizes, walk), tasks)
     if not implicit:  # a copy takes as long as the narrowest link that it passes
         stream = np.maximum(stream, drawn * np.minimum(tasks, target.cores) / np.maximum(tasks, 1))
+    past = sum((requested[t] for t in problem.unstaged if t in requested), start=np.asarray(0.0))
+    stream = np.maximum(stream, past * TRIPS * costs.round / np.maximum(_in_flight(problem, seen, resident), 1))
     longer, shorter = np.maximum(work, stream), np.minimum(work, stream)
-    hidden = np.asarray(costs.exposed * shorter)
+    staged = 1 - past / np.maximum(sum(requested.values(), start=np.asarray(0.0)), 1)
+    hidden = np.asarray(costs.exposed * shorter * staged)
     wait: Floats = np.asarray(costs.round * (1 + rounds))
     if target.asynchronous and (least or np.any(stages > 1)):
         turns = np.maximum(rounds, 1)
@@ -218,6 +225,22 @@ def _terms(
     seconds = target.launch + np.maximum(span, drawn)
     moved = tasks * read + out
     return CostTerms(tasks, work, stream, copy, wait, task, span, drawn, target.launch, seconds, held, moved)
+
+
+def _in_flight(problem: TilingProblem, seen: TileFootprints, resident: Ints) -> Floats:
+    """Bytes that the tasks on a core have on their way into registers at a time, of the part that has fewest."""
+    least: Floats = np.asarray(inf)
+    for number, (part, tile) in enumerate(zip(problem.parts, problem.tiles, strict=True)):
+        read = {tensor for node in part for tensor in operands(node.expr)} & problem.unstaged
+        if not read:
+            continue
+        extents = extents_of(part[0].expr, problem.numbers)
+        points = prod(tile.sizes.get(i) or extents_of(part[-1].expr, problem.numbers)[i] for i in part[-1].expr.spatial)
+        steps = prod(tile.steps.get(i, extents[i]) for i in part[0].expr.reduce)
+        units = np.minimum(resident * units_of(problem, number, tile, seen), problem.target.threads)
+        each = points * steps * sum(element_bytes(problem.graph.tensors[t].ttype) for t in read)
+        least = np.minimum(least, units * each)
+    return least
 
 
 def _late(target: TargetModel, longer: Floats, stream: Floats, stages: Ints) -> Floats:
@@ -494,6 +517,10 @@ def _part_cycles(
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
     anchor = problem.parts[number][tile.further[-1][0] if tile.further else 0].expr
     cycles = cycles * _ragged_depth(problem, anchor, tile, loops)
+    if tile.streamed:
+        held = {i: (box[i][1] - box[i][0], n) for i, n in tile.sizes.items() if i in box}
+        whole = [(width % n == 0) & (extents[i] % np.maximum(width, 1) == 0) for i, (width, n) in held.items()]
+        cycles = cycles * np.where(np.all(np.broadcast_arrays(True, *whole), axis=0), 1.0, NO_CODE)
     if tile.warps > 1:
         cycles = cycles * np.where(_takes_groups(problem, number, tile, seen, loops), 1.0, NO_CODE)
     if expr.tensor in loops.sums:

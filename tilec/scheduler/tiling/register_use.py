@@ -46,6 +46,11 @@ def unit_registers(problem: TilingProblem, seen: TileFootprints) -> Ints:
     return most
 
 
+def units_of(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> Ints:
+    """Units that compute a part of a task."""
+    return _units_and_points(problem, number, tile, seen)[0]
+
+
 def _part_registers(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints, beside: int) -> Ints:
     """Bytes of registers of the units that compute a part of a task at a time, `beside` registers of a lane beside
     those of its points."""
