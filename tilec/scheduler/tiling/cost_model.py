@@ -519,7 +519,10 @@ def _part_cycles(
     cycles = cycles * _ragged_depth(problem, anchor, tile, loops)
     if tile.streamed:
         held = {i: (box[i][1] - box[i][0], n) for i, n in tile.sizes.items() if i in box}
-        whole = [(width % n == 0) & (extents[i] % np.maximum(width, 1) == 0) for i, (width, n) in held.items()]
+        whole = [
+            (width % n == 0) & ((i != tile.along) | (extents[i] % np.maximum(width, 1) == 0))
+            for i, (width, n) in held.items()
+        ]
         cycles = cycles * np.where(np.all(np.broadcast_arrays(True, *whole), axis=0), 1.0, NO_CODE)
     if tile.warps > 1:
         cycles = cycles * np.where(_takes_groups(problem, number, tile, seen, loops), 1.0, NO_CODE)
