@@ -71,7 +71,8 @@ class Session:
         self._reader = SizeReader(manifest, evaluate)
         self._manifest = manifest
         self._executor = executor
-        self._on_device = isinstance(executor, DeviceExecutor) and executor.takes_device_arrays
+        self._device = executor if isinstance(executor, DeviceExecutor) else None
+        self._on_device = self._device is not None and self._device.takes_device_arrays
         self.threads = threads
         self._taken = dict(manifest.taken)
         self._memory = RecycledMemory()
@@ -93,6 +94,17 @@ class Session:
         """The sizes that vary from run to run, with their ranges."""
         return () if self._manifest.sizes is None else self._manifest.sizes.symbols
 
+    @property
+    def runs_on(self) -> str:
+        """The name of the GPU that runs the model; `host` where this machine's CPU does."""
+        return "host" if self._device is None else self._device.device_name
+
+    def to_device(self, arrays: "Mapping[str, NDArray[Any]]") -> dict[str, Any]:
+        """Copies of inputs or outputs by name that a model reads and writes in place: on its GPU, where it takes them
+        there, as objects with `__cuda_array_interface__`; the same arrays anywhere else."""
+        device = self._device if self._on_device else None
+        return dict(arrays) if device is None else {name: device.to_device(each) for name, each in arrays.items()}
+
     def run(
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]] | None" = None
     ) -> "dict[str, NDArray[Any]]":
@@ -101,8 +113,8 @@ class Session:
         `feeds` maps every input to an array of its type and shape, in any memory layout. Outputs named in
         `out` are written there and returned as the same objects, the others are fresh 64-byte aligned arrays.
         The result does not depend on the number of threads. A model on a GPU takes arrays that lie there, in `feeds`
-        and in `out`: objects with `__cuda_array_interface__` or DLPack. Raises UsageError for feeds that do not fit,
-        TilecError when a part that runs on onnxruntime fails.
+        and in `out`: objects with `__cuda_array_interface__` or DLPack, in place from their second run on.
+        Raises UsageError for feeds that do not fit, TilecError when a part that runs on onnxruntime fails.
         """
         call = self._array_calls.get(self._reader.shapes(feeds))
         results = None if call is None else call.run(feeds, out or {})

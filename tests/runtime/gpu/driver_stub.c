@@ -17,6 +17,11 @@ int cuInit(unsigned flags) { return flags; }
 int cuDeviceGetCount(int *count) { *count = devices; return 0; }
 int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
 int cuDeviceGetName(char *name, int size, int device) { strncpy(name, "stub of a GPU", size); return device; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = 79ull << 30; return device; }
+int cuDeviceGetAttribute(int *value, int which, int device) {
+  *value = which == 75 ? 9 : which == 76 ? 0 : which == 16 ? 132 : -1;
+  return *value < 0;
+}
 int cuDevicePrimaryCtxRetain(void **context, int device) { *context = (void *)0x51; return device; }
 int cuCtxSetCurrent(void *context) { return context == (void *)0x51 ? 0 : 201; }
 int cuModuleLoadData(void **module, const char *image) { *module = (void *)0x52; return strcmp(image, "cubin") ? 209 : 0; }

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from tilec.spec.host import Host
     from tilec.spec.recipe import CodegenOptions
 
+_LEAST_SHARE = 0.8
+"""Share of a memory that its driver and its rounding leave at least."""
+
 LOADER = "tilec.runtime.gpu.executor:load"
 
 
@@ -33,8 +36,28 @@ def can_build(_device: DeviceSpec) -> Obstacle | None:
 
 
 def can_run(device: DeviceSpec, _host: Host) -> str | None:
-    """Why this machine does not run a device's code: nothing tells that a GPU of that name is in it."""
-    return f"no {device.name} is known to be in this machine"
+    """Why this machine does not run a device's code: its first GPU is another one, or there is none."""
+    from tilec.spec.gpus import gpus
+
+    processor, here = device.target.processor or "", gpus()
+    if device.target.backend != "cuda" or not here:
+        return f"no {device.name} is known to be in this machine"
+    if not here[0].runs(processor):
+        return f"the GPU of this machine is a {here[0].processor} ({here[0].name}), the code is for {processor}"
+    return None
+
+
+def can_time(device: DeviceSpec, _host: Host) -> str | None:
+    """Why this machine's GPU takes another time than a device: other multiprocessors, or other memory."""
+    from tilec.spec.gpus import gpus
+
+    gpu = gpus()[0]
+    if gpu.multiprocessors != device.cores:
+        return f"its GPU ({gpu.name}) has {gpu.multiprocessors} multiprocessors, {device.name} has {device.cores}"
+    memory = device.levels[0].capacity
+    if not _LEAST_SHARE * memory <= gpu.memory <= memory / _LEAST_SHARE:
+        return f"its GPU ({gpu.name}) has {gpu.memory >> 30} GiB of memory, {device.name} has {memory >> 30} GiB"
+    return None
 
 
 def lacks(device: DeviceSpec) -> Obstacle | None:
@@ -70,6 +93,6 @@ def decide(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Pro
 
 
 CUDA, HIP = (
-    Backend(kind, LOADER, build, can_build, can_run, can_run, decide=decide, lacks=lacks, serves=serves, optional=True)
+    Backend(kind, LOADER, build, can_build, can_run, can_time, decide=decide, lacks=lacks, serves=serves, optional=True)
     for kind in ("cuda", "hip")
 )

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from tilec.abi.gpu_code import GpuCode, GpuKernel
 from tilec.artifact import digest_bytes
 from tilec.errors import ArtifactError, UnavailableError
+from tilec.spec import gpus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-LIBRARIES = ("libcuda.so.1", "nvcuda.dll")
 
 _ADVICE = "Install NVIDIA's driver; without a GPU, `tilec verify` checks kernels in the emulator."
 
@@ -213,9 +212,7 @@ class CudaDriver:
 
 
 def _open() -> ctypes.CDLL:
-    for name in LIBRARIES:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    raise UnavailableError(f"no GPU here: {LIBRARIES[0]}, NVIDIA's driver, is not found", hint=_ADVICE)
+    library = gpus.driver_library()
+    if library is not None:
+        return library
+    raise UnavailableError(f"no GPU here: {gpus.LIBRARIES[0]}, NVIDIA's driver, is not found", hint=_ADVICE)
