@@ -1,4 +1,4 @@
-"""The `verify` stage: on this machine or its GPU where the code runs there, else in an emulator or on the tile machine."""
+"""The `verify` stage: on this machine or its GPU where the code runs, else in an emulator or on the tile machine."""
 
 from __future__ import annotations
 
