@@ -199,9 +199,9 @@ typedef int t_int16 __attribute__((ext_vector_type(16)));
 #define T_MFMA(name, S, V, product) \
   T_DEV void t_mfma_##name(S* c, const unsigned* a, const unsigned* b) { \
     V sums; \
-    memcpy(&sums, c, sizeof sums); \
+    _Pragma("unroll") for (int i = 0; i < 16; ++i) sums[i] = c[i]; \
     sums = product; \
-    memcpy(c, &sums, sizeof sums); \
+    _Pragma("unroll") for (int i = 0; i < 16; ++i) c[i] = sums[i]; \
   }
 T_DEV t_half4 t_halves(const unsigned* x) { t_half4 y; memcpy(&y, x, sizeof y); return y; }
 T_MFMA(f32_32x32x2_f32, float, t_float16,
