@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.gpu_zoo.forms import TYPES
-from tests.gpu_zoo.hip import with_registers
 
 _STAGE = re.compile(r"^(\w+): done in ([\d.]+) s$", re.MULTILINE)
 
@@ -58,11 +57,6 @@ def compiled(model: str, ttype: str, device: str, folder: Path, verify: bool) ->
     for launch in gpu["launches"]:
         picoseconds[launch["symbol"]] += times.get(launch["group"], 0)
     result = replace(result, kernels=gpu["kernels"], picoseconds=picoseconds)
-    try:
-        if (build / "kernels.hip").is_file():
-            result = replace(result, kernels=with_registers(gpu["kernels"], gpu["processor"], build))
-    except subprocess.CalledProcessError as wrong:
-        return replace(result, error=next(line for line in wrong.stderr.splitlines() if "error" in line))
     return _verified(result, build) if verify else result
 
 

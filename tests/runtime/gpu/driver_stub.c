@@ -38,6 +38,12 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *s) { memcpy
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *s) { memcpy((void *)to, (void *)from, size); return s != &stream; }
 int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t size, void *s) { memset((void *)to, byte, size); return s != &stream; }
 
+#ifdef ANY_SHARED
+#define MOST_SHARED(kernel) shared
+#else
+#define MOST_SHARED(kernel) most_shared[kernel - 1]
+#endif
+
 static void run(const Launch *launch) {
   float *a = (float *)launch->pointer[0], *b = (float *)launch->pointer[1];
   if (launch->kernel == 1) {
@@ -54,7 +60,7 @@ static void run(const Launch *launch) {
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                    void *s, void **arguments, void **extra) {
   uint64_t kernel = (uint64_t)function;
-  if (s != &stream || extra || gy != 1 || gz != 1 || by != 1 || bz != 1 || shared != most_shared[kernel - 1]) return 1;
+  if (s != &stream || extra || gy != 1 || gz != 1 || by != 1 || bz != 1 || shared != MOST_SHARED(kernel)) return 1;
   Launch launch = {kernel, gx, bx, shared};
   for (int i = 0; i < (kernel == 1 ? 4 : 2); i++) launch.pointer[i] = *(uint64_t *)arguments[i];
   if (capturing) graph.launches[graph.count++] = launch;

@@ -5,7 +5,6 @@ import gc
 import shutil
 import subprocess
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,8 @@ from tests.runtime.gpu.models import check, feeds, write_gpu_model
 from tilec.codegen.backend import backend_of
 from tilec.errors import ArtifactError, UnavailableError
 from tilec.runtime import load
+from tilec.runtime.gpu.cuda import CudaDriver
+from tilec.runtime.gpu.hip import HipDriver
 from tilec.spec import gpus
 from tilec.spec.resolve import resolve_device
 
@@ -31,7 +32,9 @@ def library(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _stub(library, monkeypatch):
-    monkeypatch.setattr(gpus, "LIBRARIES", ("libcuda-of-nobody.so", library))
+    libraries = ("libcuda-of-nobody.so", library)
+    monkeypatch.setattr(gpus, "LIBRARIES", libraries)
+    monkeypatch.setattr(CudaDriver, "LIBRARIES", libraries)
 
 
 def test_a_model_runs_through_the_driver_api_from_any_thread(tmp_path, library):
@@ -99,8 +102,41 @@ def test_the_gpu_of_this_machine_decides_which_code_runs_and_is_timed(library):
 
 
 def test_machine_code_runs_on_later_processors_of_its_generation():
-    ampere, hopper = gpus.Gpu("", 8, 6, 82, 24 << 30), gpus.Gpu("", 9, 0, 132, 80 << 30)
-    assert [ampere.runs(each) for each in ("sm_80", "sm_86", "sm_89", "sm_90a", "gfx90a", "")] == [
-        *(True, True, False, False, False, False)
-    ]
-    assert (hopper.runs("sm_90a"), replace(hopper, minor=1).runs("sm_90a")) == (True, False)
+    def runs(here, *processors):
+        return [gpus.Gpu("", here, 82, 24 << 30).runs(each) for each in processors]
+
+    assert runs("sm_86", "sm_80", "sm_86", "sm_89", "sm_90a", "gfx90a", "") == [True, True, False, False, False, False]
+    assert runs("sm_90", "sm_90a", "sm_90") == runs("gfx90a", "gfx90a", "gfx90a") == [True, True]
+    assert runs("sm_91", "sm_90a", "sm_90") == [False, True]
+    assert runs("sm_120", "sm_120a", "sm_20", "sm_100") == [True, False, False]
+
+
+def test_gpus_of_amd_are_those_that_linux_lists(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpus, "LIBRARIES", ())
+    assert gpus.gpus(tmp_path) == ()
+    for number, version in ((0, 0), (1, 90010), (10, 110001)):
+        folder = tmp_path / "sys/class/kfd/kfd/topology/nodes" / str(number)
+        (folder / "mem_banks/0").mkdir(parents=True)
+        (folder / "properties").write_text(f"simd_count 416\nsimd_per_cu 4\ngfx_target_version {version}\n")
+        (folder / "mem_banks/0/properties").write_text("heap_type 1\nsize_in_bytes 68702699520\n")
+    (folder / "name").write_text("navi31\n")
+    assert gpus.gpus(tmp_path) == (
+        gpus.Gpu("gfx90a", "gfx90a", 104, 68702699520),
+        gpus.Gpu("navi31", "gfx1101", 104, 68702699520),
+    )
+
+
+def test_models_of_amd_run_through_the_functions_of_hip(tmp_path, tmp_path_factory, monkeypatch):
+    path = tmp_path_factory.mktemp("stub") / "libamdhip64-stub.so"
+    names = [f"-D{here}={there}" for here, there in HipDriver.FUNCTIONS.items()]
+    source = str(Path(__file__).with_name("driver_stub.c"))
+    subprocess.run(["gcc", "-O0", "-w", "-shared", "-fPIC", "-DANY_SHARED", *names, "-o", path, source], check=True)
+    monkeypatch.setattr(HipDriver, "LIBRARIES", (str(path),))
+    _, weights = write_gpu_model(tmp_path, binary=b"cubin", processor="gfx90a")
+    session = load(tmp_path)
+    assert session.runs_on == "stub of a GPU"
+    for seed in range(2):
+        check(session.run({"x": feeds(seed)}), feeds(seed), weights)
+    write_gpu_model(tmp_path, binary=b"other", processor="gfx90a")
+    with pytest.raises(UnavailableError, match=r"refuses hipModuleLoadData: no kernel image for device \(209\)"):
+        load(tmp_path)

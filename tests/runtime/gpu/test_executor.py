@@ -12,9 +12,9 @@ from tilec.abi.manifest import CallInput, TensorSpec, read_manifest
 from tilec.emulator import ORDERS
 from tilec.errors import ArtifactError, UnavailableError, UsageError
 from tilec.runtime import Session, load
+from tilec.runtime.gpu.cuda import CudaDriver
 from tilec.runtime.gpu.emulated import EmulatorDriver
 from tilec.runtime.gpu.executor import GpuExecutor
-from tilec.spec import gpus
 
 
 class Device:
@@ -169,8 +169,8 @@ def test_races_of_a_run_are_kept_with_their_kernel(tmp_path):
 
 def test_without_a_gpu_loading_says_so(tmp_path, monkeypatch):
     write_gpu_model(tmp_path)
-    monkeypatch.setattr(gpus, "LIBRARIES", ("libcuda-of-nobody.so.1",))
-    with pytest.raises(UnavailableError, match=r"no GPU here: libcuda-of-nobody.so.1, NVIDIA's driver, is not found"):
+    monkeypatch.setattr(CudaDriver, "LIBRARIES", ("libcuda-of-nobody.so.1",))
+    with pytest.raises(UnavailableError, match=r"no GPU here: libcuda-of-nobody.so.1, the driver, is not found"):
         load(tmp_path)
 
 

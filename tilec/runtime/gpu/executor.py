@@ -42,8 +42,11 @@ def load(folder: Path, manifest: Manifest, _threads: int, _pin: bool, check: boo
     Raises UnavailableError without a driver or a device.
     """
     from tilec.runtime.gpu.cuda import CudaDriver
+    from tilec.runtime.gpu.hip import HipDriver
 
-    return GpuExecutor(folder, manifest, CudaDriver(), check)
+    processor = manifest.gpu.processor if manifest.gpu is not None else ""
+    driver = HipDriver() if processor.startswith("gfx") else CudaDriver()
+    return GpuExecutor(folder, manifest, driver, check)
 
 
 class GpuExecutor:
