@@ -4,7 +4,8 @@ name, the device or the type of.
 Prints a table in Markdown, one line a model, type and device: groups, kernels, the predicted time, the registers of the
 kernel with the most, kernels that keep registers in memory with their bytes and the share of the predicted time that
 they take, that of kernels of fewer than 128 threads, what is wrong, and the seconds of stages.  `verify` runs the
-kernels in the emulator, those with much work in part.
+kernels in the emulator, those with much work in part, and tells the share of the time in kernels whose sectors and
+wavefronts are near those needed, and whose sectors are near those planned.
 """
 
 from __future__ import annotations

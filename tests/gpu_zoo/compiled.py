@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.gpu_zoo.counted import shares
 from tests.gpu_zoo.forms import TYPES
 
 _STAGE = re.compile(r"^(\w+): done in ([\d.]+) s$", re.MULTILINE)
@@ -19,13 +20,15 @@ _STAGE = re.compile(r"^(\w+): done in ([\d.]+) s$", re.MULTILINE)
 @dataclass(frozen=True)
 class Result:
     """Kernels with what the compiler of the GPU says of them, predicted picoseconds of the launches of each, the number
-    of groups, seconds by stage, the verdict of the emulator (empty when it was not asked), and the first error."""
+    of groups, seconds by stage, the verdict of the emulator (empty when it was not asked) with the shares of the time
+    in kernels whose transfers are near the least and those planned, and the first error."""
 
     kernels: Sequence[Mapping[str, Any]] = ()
     picoseconds: Mapping[str, int] = field(default_factory=dict)
     groups: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
     verdict: str = ""
+    near: Mapping[str, float] = field(default_factory=dict)
     error: str = ""
 
     @property
@@ -62,7 +65,11 @@ def compiled(model: str, ttype: str, device: str, folder: Path, verify: bool) ->
 
 def _verified(result: Result, build: Path) -> Result:
     seconds, error = _tilec("verify", build, "--on", "emulator")
-    return replace(result, seconds={**result.seconds, **seconds}, error=error, verdict="" if error else "pass")
+    result = replace(result, seconds={**result.seconds, **seconds}, error=error, verdict="" if error else "pass")
+    report = build / "4-report.json"
+    counts = json.loads(report.read_text(encoding="utf-8")).get("kernels", {}) if report.exists() else {}
+    times = {kernel["kernel"]: result.picoseconds[kernel["symbol"]] for kernel in result.kernels}
+    return replace(result, near=shares(counts, times))
 
 
 def _tilec(*arguments: object) -> tuple[dict[str, float], str]:

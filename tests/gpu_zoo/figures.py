@@ -6,9 +6,13 @@ from collections.abc import Iterable
 
 from tests.gpu_zoo.compiled import Result
 
+STAGES = ("schedule", "codegen", "verify")
+
+NEAR = ("sectors", "wavefronts", "planned")
+
 COLUMNS = (
     *("model", "type", "device", "groups", "kernels", "predicted us", "most registers", "spilling", "their time"),
-    *("below 128 threads", "verdict", "schedule s", "codegen s", "verify s"),
+    *("below 128 threads", "verdict", *NEAR, "schedule s", "codegen s", "verify s"),
 )
 
 
@@ -23,12 +27,10 @@ def row(model: str, ttype: str, device: str, result: Result) -> str:
         *(max(registers, default="-"), spilling or "none" if registers else "-"),
         share(result, (kernel["symbol"] for kernel in result.spilling)),
         *(share(result, small), result.error or result.verdict or "-"),
+        *(f"{100 * result.near[what]:.0f} %" if what in result.near else "-" for what in NEAR),
         *(f"{result.seconds[stage]:.0f}" if stage in result.seconds else "-" for stage in STAGES),
     )
     return f"| {' | '.join(map(str, cells))} |"
-
-
-STAGES = ("schedule", "codegen", "verify")
 
 
 def share(result: Result, symbols: Iterable[str]) -> str:
