@@ -71,3 +71,24 @@ def test_tiles_that_overlap_are_stored_in_vectors(rows, ttype, vector):
     np.testing.assert_array_equal(found["y"], values * 2)
     assert f"STG{vector}(" in text
     assert "STG(" not in text
+
+
+@needs_compiler
+@pytest.mark.parametrize(("fill", "units"), [(0.0, ""), (1.0, ""), (0.0, ", 0:1, 0:1")])
+def test_rows_of_a_halo_are_loaded_in_vectors(fill, units):
+    """Guards are about rows as a whole; dimensions of extent 1 behind a row do not part its elements."""
+    shape = (6, 32, *(1 for _ in units.split(",")[1:]))
+    indices = "n" + ", 0" * (len(shape) - 2)
+    node = tensor(f"y[i, n] = sum(r, x[i + r - 1, {indices}])", {"i": 6, "n": 32, "r": 3})
+    x = buffer("x_s", "shared", f"x[i1*2 - 1 : i1*2 + 3, 0:32{units}]", "f16", shape=(4, *shape[1:]))
+    y = buffer("y_r", "reg", "y[i1*2 + u : i1*2 + u + 1, 0:32]", "f32")
+    rows = "i1*2 + u : i1*2 + u + 1"
+    unit = loop("u", 2, Allocate(y), compute(node, "y_r", "_s", i=rows), StoreTiles("y", "y_r"), scope="warp")
+    parameters = (whole("x", shape, ttype="f16"), whole("y", (6, 32)))
+    body = (loop("i1", 3, *load(x, fill=fill), unit, scope="block"),)
+    values = np.random.default_rng(3).integers(-4, 5, shape).astype(np.float16)
+    found, text = emulated(program("halo", parameters, ("y",), body), {"x": values}, LANES)
+    padded = np.pad(values.reshape(6, 32).astype(np.float32), ((1, 1), (0, 0)), constant_values=fill)
+    np.testing.assert_array_equal(found["y"], padded[:-2] + padded[1:-1] + padded[2:])
+    assert "LDG8(" in text
+    assert "LDG(" not in text

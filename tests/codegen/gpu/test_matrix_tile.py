@@ -70,11 +70,15 @@ def problems(made):
 WHOLE = [(64, 16, 64, "m k", "n k", True), (64, 16, 64, "k m", "k n", True)]
 """Whole fragments: rows of 16 bytes, and the same transposed where elements have 16 bits."""
 
+SHORT = [(28, 16, 64, "m k", "k n", True), (7, 24, 64, "m k", "n k", True)]
+"""Fewer rows than fragments have: lanes load the last one again."""
+
 RAGGED = [(5, 9, 70, "m k", "k n", False), (33, 3, 31, "k m", "n k", False), (2, 2, 1, "m k", "k n", False)]
 """Less than a fragment each way, an odd end of the depth."""
 
 ALL_LAYOUTS = ("mma.m16n8k16.f16", "mma.m16n8k32.s8", "mfma.f32.32x32x8.f16")
 CASES = [(name, *case) for name in UNITS for case in ((*WHOLE, *RAGGED) if name in ALL_LAYOUTS else RAGGED[:1])]
+CASES += [("mma.m16n8k16.f16", *case) for case in SHORT]
 
 
 @pytest.mark.feature("L21", "L24", "W28")

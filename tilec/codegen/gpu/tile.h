@@ -24,6 +24,11 @@
 struct f16 { unsigned short bits; };
 struct bf16 { unsigned short bits; };
 template <class T, int N> struct alignas(sizeof(T) * N) vec { T v[N]; };
+template <int N, class T> T_BITS vec<T, N> t_vector(T x) {
+  vec<T, N> y;
+  for (int i = 0; i < N; ++i) y.v[i] = x;
+  return y;
+}
 
 #define T_INF t_bits<float>(0x7f800000u)
 #define T_NAN t_bits<float>(0x7fc00000u)

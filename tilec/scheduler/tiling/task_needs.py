@@ -69,7 +69,7 @@ def pipelined_bytes(problem: TilingProblem, loops: ReduceLoops, seen: TileFootpr
     are, in whole words."""
     found: dict[str, Ints] = {}
     for tensor in problem.operands if problem.target.asynchronous and loops.rounds else ():
-        words = problem.bytes_of(tensor) >= WORD or tensor not in problem.halos
+        words = problem.bytes_of(tensor) >= WORD or tensor not in problem.ragged
         if tensor in problem.held and tensor in seen.elements and words and tensor not in problem.converted:
             size = seen.elements[tensor] * problem.held_bytes(tensor)
             found[tensor] = np.where(loops.times(tensor) > 1, size, 0)

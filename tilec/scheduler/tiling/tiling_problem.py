@@ -40,7 +40,14 @@ from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.common_iterators import CommonIterators, common_iterators
 from tilec.scheduler.tiling.further_sinks import FurtherSinks, further_sinks
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.tile_footprints import Movers, TileFootprints, movers, shapes_of, tile_footprints
+from tilec.scheduler.tiling.tile_footprints import (
+    Movers,
+    TileFootprints,
+    left_dimensions,
+    movers,
+    shapes_of,
+    tile_footprints,
+)
 
 Objective = Literal["time", "traffic", "footprint"]
 
@@ -58,6 +65,7 @@ OF_NODES = (
     "movers",
     "rescaling",
     "formers",
+    "ragged",
     "operands",
 )
 """What is known of a group whatever its register tiles are."""
@@ -174,6 +182,17 @@ class TilingProblem:
         that are converted."""
         laid_out = {a.tensor for tile in self.tiles for a in tile.vector.staged}
         return frozenset(t for t in laid_out | self.halos | self.converted if t not in self.made)
+
+    @cached_property
+    def ragged(self) -> frozenset[str]:
+        """Halos that reductions read outside of along rows, so that elements of a row have guards of their own."""
+        return frozenset(
+            access.tensor
+            for node in self.nodes
+            for access in (accesses(node.expr) if node.expr.reduce else ())
+            if access.tensor in self.halos
+            and left_dimensions(access, node.expr, self.shapes[access.tensor], self.numbers)[-1]
+        )
 
     @cached_property
     def banked(self) -> dict[str, tuple[int, int]]:
