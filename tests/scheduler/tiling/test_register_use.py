@@ -30,7 +30,7 @@ def test_units_of_a_part_have_their_sums_and_operands_in_registers():
     warps = (64 // problem.tiles[0].sizes["m"]) * (256 // problem.tiles[0].sizes["n"])
     assert warps % 4 == 0, "as they share a core's four schedulers"
     sizes = {"m": np.asarray(64), "n": np.asarray(256)}
-    assert task_registers(problem, footprints(problem, sizes)) == warps * (points * 4 + BESIDE_SUMS * 128)
+    assert task_registers(problem, footprints(problem, sizes)).taken == warps * (points * 4 + BESIDE_SUMS * 128)
     assert BESIDE_POINTS < BESIDE_SUMS
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tilec.scheduler.analysis.contraction import is_contraction
@@ -26,19 +28,33 @@ WORD = 4
 """Bytes of a register of a lane."""
 
 
-def task_registers(problem: TilingProblem, seen: TileFootprints, *, least: bool = False) -> Ints:
-    """Bytes of registers that a task takes, or the `least` with which nothing spills: those of the part that needs
-    most."""
-    most: Ints = np.asarray(1, np.int64)
+@dataclass(frozen=True, slots=True)
+class TaskRegisters:
+    """Bytes of registers that a task takes, those of the part that needs most, and the `least` with which nothing
+    spills."""
+
+    taken: Ints
+    least: Ints
+
+
+def task_registers(problem: TilingProblem, seen: TileFootprints) -> TaskRegisters:
+    """The registers of a task."""
+    taken: Ints = np.asarray(1, np.int64)
+    least = taken
     for number, tile in enumerate(problem.tiles):
-        few = tile.warps == 1 and (least or not is_contraction(problem.parts[number][0].expr))
-        most = np.maximum(most, _part_registers(problem, number, tile, seen, BESIDE_POINTS if few else BESIDE_SUMS))
-    return most
+        units, points = _units(problem, number, tile, seen)
+        few, many = (
+            np.asarray(units * (points + beside * problem.target.lanes_bytes))
+            for beside in (BESIDE_POINTS, BESIDE_SUMS)
+        )
+        alone = tile.warps == 1
+        taken = np.maximum(taken, few if alone and not is_contraction(problem.parts[number][0].expr) else many)
+        least = np.maximum(least, few if alone else many)
+    return TaskRegisters(taken, least)
 
 
-def _part_registers(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints, beside: int) -> Ints:
-    """Bytes of registers of the units that compute a part of a task at a time, `beside` registers of a lane beside
-    those of its points."""
+def _units(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> tuple[Ints, int]:
+    """Units that compute a part of a task at a time, and the bytes of the points of one."""
     target, final = problem.target, problem.parts[number][-1].expr
     box, extents = seen.boxes.get(final.tensor, {}), extents_of(final, problem.numbers)
     units, points = np.asarray(1, np.int64), WORD
@@ -48,5 +64,4 @@ def _part_registers(problem: TilingProblem, number: int, tile: RegisterTile, see
         units, points = units * -(-np.asarray(hi - lo) // size), points * size
     if tile.warps == 1:  # units take turns
         units = np.minimum(units, max(1, target.costs.task_threads * WORD // target.lanes_bytes))
-    units = -(-units // SCHEDULERS) * SCHEDULERS
-    return np.asarray(units * (points + beside * target.lanes_bytes))
+    return -(-units // SCHEDULERS) * SCHEDULERS, points
