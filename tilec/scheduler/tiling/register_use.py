@@ -12,14 +12,6 @@ from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import TileFootprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
-BESIDE_POINTS = 24
-"""Registers of a lane beside those of the points of its tile: addresses, temporaries (rows and elements: 30 to 40 in
-all on an H100)."""
-
-BESIDE_SUMS = 64
-"""The same of a contraction, whose operands are loaded in blocks (50 to 110 on an H100; the assembler refuses products
-by groups of warps with less than 26); it does with fewer where a block has many warps, but for groups of warps."""
-
 SCHEDULERS = 4
 """Parts of a core, each with as many of its warps and of its registers (CUDA C++ Programming Guide, Hardware
 Multithreading; also of HIP's)."""
@@ -38,14 +30,15 @@ class TaskRegisters:
 
 
 def task_registers(problem: TilingProblem, seen: TileFootprints) -> TaskRegisters:
-    """The registers of a task."""
+    """The registers of a task; none where no units of a core work side by side."""
+    target, costs = problem.target, problem.target.costs
     taken: Ints = np.asarray(1, np.int64)
     least = taken
-    for number, tile in enumerate(problem.tiles):
+    for number, tile in enumerate(problem.tiles if target.hides_latency_by_threads else ()):
         units, points = _units(problem, number, tile, seen)
         few, many = (
-            np.asarray(units * (points + beside * problem.target.lanes_bytes))
-            for beside in (BESIDE_POINTS, BESIDE_SUMS)
+            np.asarray(units * (points + beside * target.lanes_bytes))
+            for beside in (costs.beside_points, costs.beside_sums)
         )
         alone = tile.warps == 1
         taken = np.maximum(taken, few if alone and not is_contraction(problem.parts[number][0].expr) else many)
