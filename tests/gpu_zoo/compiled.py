@@ -68,7 +68,12 @@ def compiled(model: str, ttype: str, device: str, folder: Path, verify: bool) ->
 
 def _verified(result: Result, build: Path) -> Result:
     seconds, error = _tilec("verify", build, "--on", "emulator")
-    return replace(result, seconds={**result.seconds, **seconds}, error=error, verdict="" if error else "pass")
+    result = replace(result, seconds={**result.seconds, **seconds}, error=error)
+    if error:
+        return result
+    report = json.loads((build / "4-report.json").read_text(encoding="utf-8"))
+    needless = sum(len(kernel.get("needless_barriers", ())) for kernel in report["kernels"].values())
+    return replace(result, verdict=f"pass, {needless} needless barriers" if needless else "pass")
 
 
 def _tilec(*arguments: object) -> tuple[dict[str, float], str]:
