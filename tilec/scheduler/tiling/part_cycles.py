@@ -163,7 +163,7 @@ def _takes_groups(
         if access.tensor not in layouts:
             return np.asarray(False)
         swizzle = layouts[access.tensor].swizzle
-        deep = depth in variables(access.index[problem.banked[access.tensor][0]])
+        deep = depth in variables(access.index[problem.banked[access.tensor][0].dim])
         fits = fits & (swizzle > 0) & (deep | (n * problem.held_bytes(access.tensor) % np.maximum(swizzle, 1) == 0))
     return np.asarray(fits)
 
