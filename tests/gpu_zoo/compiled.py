@@ -65,11 +65,13 @@ def compiled(model: str, ttype: str, device: str, folder: Path, verify: bool) ->
 
 def _verified(result: Result, build: Path) -> Result:
     seconds, error = _tilec("verify", build, "--on", "emulator")
-    result = replace(result, seconds={**result.seconds, **seconds}, error=error, verdict="" if error else "pass")
+    result = replace(result, seconds={**result.seconds, **seconds}, error=error)
     report = build / "4-report.json"
     counts = json.loads(report.read_text(encoding="utf-8")).get("kernels", {}) if report.exists() else {}
     times = {kernel["kernel"]: result.picoseconds[kernel["symbol"]] for kernel in result.kernels}
-    return replace(result, near=shares(counts, times))
+    needless = sum(len(kernel.get("needless_barriers", ())) for kernel in counts.values())
+    verdict = "" if error else f"pass, {needless} needless barriers" if needless else "pass"
+    return replace(result, verdict=verdict, near=shares(counts, times))
 
 
 def _tilec(*arguments: object) -> tuple[dict[str, float], str]:

@@ -44,7 +44,8 @@ def _single(node: onnx.NodeProto, opsets: dict[str, int]) -> Iterator[str]:
 def _convert(tensor: onnx.TensorProto, element: int) -> None:
     if tensor.data_type != FLOAT:
         return
-    values = numpy_helper.to_array(tensor)
-    half = values.astype(np.float16 if element == TensorProto.FLOAT16 else ml_dtypes.bfloat16)
+    values, kind = numpy_helper.to_array(tensor), np.float16 if element == TensorProto.FLOAT16 else ml_dtypes.bfloat16
+    most = float(ml_dtypes.finfo(kind).max)
+    half = np.where(np.isinf(values), values, np.clip(values, -most, most)).astype(kind)
     name = tensor.name
     tensor.CopyFrom(onnx.helper.make_tensor(name, element, values.shape, half.tobytes(), raw=True))

@@ -108,6 +108,13 @@ class MachineCosts:
     task_threads: int = 1024
     """Lanes that compute a task at most, where units of the highest level work side by side (CUDA C++ Programming
     Guide, Compute Capabilities; HIP the same)."""
+    beside_points: int = 24
+    """Registers of a lane beside those of the points of its tile: addresses, temporaries (rows and elements: 30 to 40
+    in all on an H100)."""
+    beside_sums: int = 64
+    """The same of a contraction, whose operands are loaded in blocks (50 to 110 on an H100; the assembler refuses
+    products by groups of warps with less than 26); it does with fewer where a block has many warps, but for groups of
+    warps."""
     spilled: float = 4.0
     """Relative time of tasks whose units need more registers than a core has (a product of 4096 x 4096 x 4096 on an
     H100: 1777 us in tiles of 512 threads that need 192 registers and have 128, 431 us in tiles of 128)."""

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
-from tests.codegen.gpu.kernels import emulated, program
+from tests.codegen.gpu.kernels import emulated, program, rows_program
 from tests.emulator.kernels import needs_compiler
 from tests.programs import buffer, compute, intervals, load, loop, tensor, whole
 from tilec.codegen.gpu.kernel import kernel_of
+from tilec.codegen.gpu.lane_registers import registers_of
+from tilec.codegen.gpu.lanes import lane_maps
 from tilec.ir.algebra import KnownRanges
 from tilec.ir.program import Allocate, StoreTiles
+from tilec.spec.machine_costs import GpuCosts
 
 LANES = 32
 
@@ -49,6 +52,26 @@ def test_no_units_are_idle_where_a_number_of_them_takes_all_nests(counts, thread
 
 def test_units_that_act_together_are_all_there():
     assert kernel_of(nests(12, 2, together=True), "kernel", LANES, KnownRanges()).threads == 12 * LANES
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_units_take_turns_where_registers_do_not_suffice_for_all(together):
+    made = nests(16, 32, together=together)
+    registers = 128 * registers_of(made, lane_maps(made, LANES))
+    assert kernel_of(made, "kernel", LANES, KnownRanges()).threads >= 16 * LANES
+    least = 32 * LANES if together else 128
+    assert kernel_of(made, "kernel", LANES, KnownRanges(), registers=registers).threads == least
+
+
+def test_registers_of_a_tile_are_its_points_or_its_operands_and_some_beside():
+    costs, made = GpuCosts(), nests(4)
+    assert registers_of(made, lane_maps(made, LANES)) == 4 * (1 + costs.beside_points)
+    both = rows_program(
+        ["y[m, n] = x[m, n] + x[m, n] * z[m, n]"], {"m": 4, "n": 96}, {"x": "f32", "z": "f32", "y": "f32"}
+    )
+    assert registers_of(both, lane_maps(both, LANES)) == 4 * (2 * 3 + costs.beside_points)
+    sums = rows_program(["y[m] = sum(n, x[m, n])"], {"m": 4, "n": 96}, {"x": "f32", "y": "f32"})
+    assert registers_of(sums, lane_maps(sums, LANES)) == 4 * (1 + costs.beside_sums)
 
 
 @needs_compiler

@@ -34,7 +34,7 @@ def build(plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOpti
     ranges = algebra_ranges(plan.symbols, plan.symbol_ranges)
     units = {unit.name: unit for unit in target.units}
     printed = {
-        name: kernel_of(program, f"tilec_{name}", target.lanes, ranges, units)
+        name: kernel_of(program, f"tilec_{name}", target.lanes, ranges, units, target.registers)
         for name, program in kernels.programs.items()
     }
     code = {

@@ -9,7 +9,7 @@ Bytes of all tasks, and how often loops go round, are floats: poor candidates of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import TypeVar
 
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.bank_layouts import conflicting_bytes
 from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
-from tilec.scheduler.tiling.part_cycles import resident_tasks, task_cycles
+from tilec.scheduler.tiling.part_cycles import PartWork, part_works, resident_tasks, task_cycles
 from tilec.scheduler.tiling.reduce_loops import Floats, Ints, Steps
+from tilec.scheduler.tiling.register_use import TaskRegisters, task_registers
 from tilec.scheduler.tiling.task_needs import (
     TaskNeeds,
     loaded_bytes,
@@ -85,6 +86,23 @@ class CostTerms:
     moved: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class TaskWork:
+    """What tasks do however many copies their reduce loops have of what they load, for every candidate: the number of
+    tasks, what they need, the work of their parts and their registers; bytes of another copy; cycles that the level's
+    ports are busy; bytes that a task reads, streams and copies, and that all draw from the lowest level."""
+
+    needs: TaskNeeds
+    works: Sequence[PartWork]
+    registers: TaskRegisters
+    another: Ints
+    ports: tuple[Floats, ...]
+    read: Floats
+    stream: Floats
+    copied: Floats
+    drawn: Floats
+
+
 def estimate(
     problem: TilingProblem,
     sizes: Mapping[str, Ints],
@@ -95,15 +113,19 @@ def estimate(
     """Predict the group for tiles of its final node and reduce steps of its nodes, arrays that broadcast; `wide` is
     what the tiles need without steps, if that is known, `stages` the number of copies of what reduce loops load: the
     best, if it is not known."""
+    one = np.asarray(1, np.int64)
+
+    def work() -> TaskWork:
+        return _work(problem, sizes, task_needs(problem, sizes, steps, wide))
+
     if stages is None and not steps:
-        one = np.asarray(1, np.int64)
-        return problem.estimated(sizes, lambda: _estimate(problem, sizes, task_needs(problem, sizes, {}, wide), one))
-    needs = task_needs(problem, sizes, steps, wide)
+        return problem.estimated(sizes, lambda: _estimate(problem, work(), one))
+    of = work()
     if stages is not None:
-        return _estimate(problem, sizes, needs, stages)
-    best = _estimate(problem, sizes, needs, np.asarray(1, np.int64))
+        return _estimate(problem, of, stages)
+    best = _estimate(problem, of, one)
     for count in STAGES if problem.target.asynchronous else ():
-        other = _estimate(problem, sizes, needs, np.asarray(count, np.int64))
+        other = _estimate(problem, of, np.asarray(count, np.int64))
         better = (other.held <= problem.target.capacity) & (other.objective < best.objective)
         best = Estimate(
             *(np.where(better, theirs, ours) for theirs, ours in zip(astuple(other), astuple(best), strict=True))
@@ -111,8 +133,8 @@ def estimate(
     return best
 
 
-def _estimate(problem: TilingProblem, sizes: Mapping[str, Ints], needs: TaskNeeds, stages: Ints) -> Estimate:
-    of = _terms(problem, sizes, needs, stages=stages)
+def _estimate(problem: TilingProblem, work: TaskWork, stages: Ints) -> Estimate:
+    of = _terms(problem, work, stages=stages)
     objective = _objective(problem, of.seconds, of.moved, of.held)
     found = np.broadcast_arrays(objective, of.seconds, of.held, of.moved, stages)
     return Estimate(*(np.atleast_1d(values) for values in found))
@@ -146,31 +168,20 @@ def cost_terms(
 ) -> CostTerms:
     """What the prediction is made of, for tasks in the order of a walk, or in the best one; the `least` of it that any
     more steps come to (`lower_bounds`)."""
-    return _terms(problem, sizes, task_needs(problem, sizes, steps, wide), walk, least=least, stages=np.asarray(stages))
+    work = _work(problem, sizes, task_needs(problem, sizes, steps, wide), walk)
+    return _terms(problem, work, least=least, stages=np.asarray(stages))
 
 
-def _terms(
-    problem: TilingProblem,
-    sizes: Mapping[str, Ints],
-    needs: TaskNeeds,
-    walk: TaskWalk | None = None,
-    *,
-    least: bool = False,
-    stages: Ints,
-) -> CostTerms:
-    target, costs = problem.target, problem.target.costs
-    tasks, loops, seen, held = needs
-    if np.any(stages > 1):
-        another = np.asarray(sum(pipelined_bytes(problem, loops, seen).values()))
-        held, stages = held + (stages - 1) * another, np.where(another > 0, stages, 1)
-    implicit = target.is_cached
+def _work(
+    problem: TilingProblem, sizes: Mapping[str, Ints], needs: TaskNeeds, walk: TaskWalk | None = None
+) -> TaskWork:
+    target = problem.target
+    tasks, loops, seen, _ = needs
     loaded = loaded_bytes(problem, seen, loops)
     read: Floats = np.asarray(sum(loaded.values()), np.float64)
-    out = sum(problem.whole(t) for t in problem.outputs)
     final = seen.elements[problem.final.tensor] * problem.bytes_of(problem.final.tensor)
     requested = requested_bytes(problem, seen, loops)
     stored = sum(problem.whole(t) * rounded_bytes(problem, seen, t) for t in problem.outputs) / np.maximum(tasks, 1)
-    stream = (sum(requested.values()) + (2 * final if implicit else stored)) / target.refill
     copies = {t: loaded[t] * problem.held_bytes(t) / problem.bytes_of(t) for t in problem.staged if t in loaded}
     copied = sum(copies.values(), start=np.asarray(0.0))
     for tensor in problem.converted.intersection(problem.outputs):
@@ -180,19 +191,38 @@ def _terms(
     for name, times in loops.sums.items():
         if target.spills_sums or problem.chain is not None:
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * times * (times > 1)
-    resident = resident_tasks(problem, np.zeros_like(held) if least else held, tasks, seen)
-    cycles = task_cycles(problem, seen, loops, resident)
+    ports: list[Floats] = []
     if target.hides_latency_by_threads:  # loads and results pass the level's ports as what registers read does
-        cycles = cycles + (read + final) / target.feed
+        ports.append((read + final) / target.feed)
     if problem.banked:
-        cycles = cycles + conflicting_bytes(problem, seen, loaded) / target.feed
-    work = cycles / target.clock
-    copy = copied / target.copy
+        ports.append(conflicting_bytes(problem, seen, loaded) / target.feed)
+    return TaskWork(
+        needs,
+        part_works(problem, seen, loops),
+        task_registers(problem, seen),
+        np.asarray(sum(pipelined_bytes(problem, loops, seen).values()) if target.asynchronous else 0),
+        tuple(ports),
+        read,
+        np.asarray(sum(requested.values()) + (2 * final if target.is_cached else stored), np.float64),
+        copied,
+        drawn_bytes(problem, requested, seen, tasks, sizes, walk),
+    )
+
+
+def _terms(problem: TilingProblem, work: TaskWork, *, least: bool = False, stages: Ints) -> CostTerms:
+    target, costs = problem.target, problem.target.costs
+    tasks, loops, _, held = work.needs
+    if np.any(stages > 1):
+        held, stages = held + (stages - 1) * work.another, np.where(work.another > 0, stages, 1)
+    resident = resident_tasks(problem, np.zeros_like(held) if least else held, tasks, work.registers)
+    cycles = sum(work.ports, start=task_cycles(target, work.works, work.registers, resident))
+    compute = cycles / target.clock
+    copy = work.copied / target.copy
     rounds: Floats = np.asarray(sum(loops.rounds.values()) + (FEWEST_ROUNDS if least else 0), np.float64)
-    drawn = _drawn(problem, drawn_bytes(problem, requested, seen, tasks, sizes, walk), tasks)
-    if not implicit:  # a copy takes as long as the narrowest link that it passes
+    stream, drawn = work.stream / target.refill, _drawn(problem, work.drawn, tasks)
+    if not target.is_cached:  # a copy takes as long as the narrowest link that it passes
         stream = np.maximum(stream, drawn * np.minimum(tasks, target.cores) / np.maximum(tasks, 1))
-    longer, shorter = np.maximum(work, stream), np.minimum(work, stream)
+    longer, shorter = np.maximum(compute, stream), np.minimum(compute, stream)
     hidden = np.asarray(costs.exposed * shorter)
     wait: Floats = np.asarray(costs.round * (1 + rounds))
     if target.asynchronous and (least or np.any(stages > 1)):
@@ -209,8 +239,8 @@ def _terms(
         + (costs.join if target.launch == 0 else 0),
     )
     seconds = target.launch + np.maximum(span, drawn)
-    moved = tasks * read + out
-    return CostTerms(tasks, work, stream, copy, wait, task, span, drawn, target.launch, seconds, held, moved)
+    moved = tasks * work.read + sum(problem.whole(t) for t in problem.outputs)
+    return CostTerms(tasks, compute, stream, copy, wait, task, span, drawn, target.launch, seconds, held, moved)
 
 
 def _late(target: TargetModel, longer: Floats, stream: Floats, stages: Ints) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tilec.scheduler.analysis.contraction import is_contraction
@@ -9,14 +11,6 @@ from tilec.scheduler.analysis.window_propagation import Ints, extents_of
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import TileFootprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
-
-BESIDE_POINTS = 24
-"""Registers of a lane beside those of the points of its tile: addresses, temporaries (rows and elements: 30 to 40 in
-all on an H100)."""
-
-BESIDE_SUMS = 64
-"""The same of a contraction, whose operands are loaded in blocks (50 to 110 on an H100; the assembler refuses products
-by groups of warps with less than 26); it does with fewer where a block has many warps, but for groups of warps."""
 
 SCHEDULERS = 4
 """Parts of a core, each with as many of its warps and of its registers (CUDA C++ Programming Guide, Hardware
@@ -26,19 +20,34 @@ WORD = 4
 """Bytes of a register of a lane."""
 
 
-def task_registers(problem: TilingProblem, seen: TileFootprints, *, least: bool = False) -> Ints:
-    """Bytes of registers that a task takes, or the `least` with which nothing spills: those of the part that needs
-    most."""
-    most: Ints = np.asarray(1, np.int64)
-    for number, tile in enumerate(problem.tiles):
-        few = tile.warps == 1 and (least or not is_contraction(problem.parts[number][0].expr))
-        most = np.maximum(most, _part_registers(problem, number, tile, seen, BESIDE_POINTS if few else BESIDE_SUMS))
-    return most
+@dataclass(frozen=True, slots=True)
+class TaskRegisters:
+    """Bytes of registers that a task takes, those of the part that needs most, and the `least` with which nothing
+    spills."""
+
+    taken: Ints
+    least: Ints
 
 
-def _part_registers(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints, beside: int) -> Ints:
-    """Bytes of registers of the units that compute a part of a task at a time, `beside` registers of a lane beside
-    those of its points."""
+def task_registers(problem: TilingProblem, seen: TileFootprints) -> TaskRegisters:
+    """The registers of a task; none where no units of a core work side by side."""
+    target, costs = problem.target, problem.target.costs
+    taken: Ints = np.asarray(1, np.int64)
+    least = taken
+    for number, tile in enumerate(problem.tiles if target.hides_latency_by_threads else ()):
+        units, points = _units(problem, number, tile, seen)
+        few, many = (
+            np.asarray(units * (points + beside * target.lanes_bytes))
+            for beside in (costs.beside_points, costs.beside_sums)
+        )
+        alone = tile.warps == 1
+        taken = np.maximum(taken, few if alone and not is_contraction(problem.parts[number][0].expr) else many)
+        least = np.maximum(least, few if alone else many)
+    return TaskRegisters(taken, least)
+
+
+def _units(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> tuple[Ints, int]:
+    """Units that compute a part of a task at a time, and the bytes of the points of one."""
     target, final = problem.target, problem.parts[number][-1].expr
     box, extents = seen.boxes.get(final.tensor, {}), extents_of(final, problem.numbers)
     units, points = np.asarray(1, np.int64), WORD
@@ -48,5 +57,4 @@ def _part_registers(problem: TilingProblem, number: int, tile: RegisterTile, see
         units, points = units * -(-np.asarray(hi - lo) // size), points * size
     if tile.warps == 1:  # units take turns
         units = np.minimum(units, max(1, target.costs.task_threads * WORD // target.lanes_bytes))
-    units = -(-units // SCHEDULERS) * SCHEDULERS
-    return np.asarray(units * (points + beside * target.lanes_bytes))
+    return -(-units // SCHEDULERS) * SCHEDULERS, points

@@ -43,7 +43,7 @@ def task_needs(
             continue
         size = seen.elements[tensor] * problem.held_bytes(tensor)
         if tensor in layouts:
-            row = np.maximum(row_of(problem, seen, tensor, problem.banked[tensor][0]), 1)
+            row = np.maximum(row_of(problem, seen, problem.banked[tensor][0]), 1)
             size = size + seen.elements[tensor] // row * layouts[tensor].pad * problem.held_bytes(tensor)
         first, last = loops.span(tensor, first, last) if loops.rounds else (first, last)
         if tensor in problem.formers:

@@ -31,7 +31,7 @@ from tilec.ir.intervals import Candidates
 from tilec.ir.types import element_bytes
 from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.lower.shared_loops import BEFORE, earlier
-from tilec.scheduler.analysis.banked_rows import banked_rows
+from tilec.scheduler.analysis.banked_rows import BankedRow, banked_rows
 from tilec.scheduler.analysis.promote_halves import is_exact, wide_inside
 from tilec.scheduler.analysis.window_propagation import Ints, ReadIndex, extent_of, extents_of, read_indices
 from tilec.scheduler.graph_passes.rematerialize import arithmetic
@@ -195,15 +195,15 @@ class TilingProblem:
         )
 
     @cached_property
-    def banked(self) -> dict[str, tuple[int, int]]:
-        """Tensors whose rows in the core's level are laid out for units of matrices, with the dimension of the rows and
-        the elements of a row of results that lanes store at once (0 of operands)."""
+    def banked(self) -> dict[str, tuple[BankedRow, int]]:
+        """Tensors whose rows in the core's level are laid out for units of matrices, with the elements of a row of
+        results that lanes store at once (0 of operands)."""
         stored = {unit.name: unit.sums[1].lanes * unit.sums[1].vector for unit, _ in self.target.matrices}
         return {
-            tensor: (dim, stored[tile.unit] if is_result else 0)
+            row.tensor: (row, stored[tile.unit] if row.is_result else 0)
             for part, tile in zip(self.parts, self.tiles, strict=False)
             if tile.unit
-            for tensor, dim, is_result in banked_rows(part, tile.vector)
+            for row in banked_rows(part, tile.vector)
         }
 
     @cached_property
