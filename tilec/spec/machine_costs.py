@@ -108,6 +108,9 @@ class MachineCosts:
     task_threads: int = 1024
     """Lanes that compute a task at most, where units of the highest level work side by side (CUDA C++ Programming
     Guide, Compute Capabilities; HIP the same)."""
+    schedulers: int = 4
+    """Parts of a core, each with as many of its warps and of its registers (CUDA C++ Programming Guide, Hardware
+    Multithreading; also of HIP's)."""
     beside_points: int = 24
     """Registers of a lane beside those of the points of its tile: addresses, temporaries (rows and elements: 30 to 40
     in all on an H100)."""

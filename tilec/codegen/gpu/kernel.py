@@ -11,7 +11,7 @@ from tilec.codegen.gpu.c_text import storage_type
 from tilec.codegen.gpu.compute import compute
 from tilec.codegen.gpu.copies import Copy
 from tilec.codegen.gpu.kernel_state import LANE, THREAD, UNIT, KernelState, declaration, shared_pointer, with_ranges
-from tilec.codegen.gpu.lane_registers import registers_of
+from tilec.codegen.gpu.lane_registers import threads_with
 from tilec.codegen.gpu.lanes import lane_maps
 from tilec.codegen.gpu.moves import fill, move
 from tilec.codegen.gpu.pipelined_loops import Pipeline, begin_first, begin_next
@@ -69,7 +69,7 @@ def kernel_of(
     shared = _shared_bytes(program)
     maps = lane_maps(program, lanes, units)
     group = max((unit.warps for unit, _ in maps.products.values()), default=1)
-    room = MOST_THREADS if registers is None else registers // registers_of(program, maps)
+    room = MOST_THREADS if registers is None else threads_with(registers, program, maps)
     threads = threads_of(program, body, lanes, ranges, shared, group, room)
     state = KernelState(program, maps, lanes, threads)
     for parameter in program.parameters:

@@ -14,6 +14,12 @@ from tilec.ir.program import Allocate, Buffer, ComputeTile, Program
 from tilec.spec.machine_costs import GpuCosts
 
 
+def threads_with(registers: int, program: Program, maps: LaneMaps) -> int:
+    """The most threads of a block for which a core's `registers` bytes suffice, an equal share in each of its parts."""
+    parts, warp = GpuCosts().schedulers, max(32, maps.lanes)
+    return registers // parts // (registers_of(program, maps) * warp) * parts * warp
+
+
 def registers_of(program: Program, maps: LaneMaps) -> int:
     """Bytes of registers of a lane of a program: those of the tile that needs most."""
     inside = list(statements(program.body))

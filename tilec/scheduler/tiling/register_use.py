@@ -12,10 +12,6 @@ from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import TileFootprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
-SCHEDULERS = 4
-"""Parts of a core, each with as many of its warps and of its registers (CUDA C++ Programming Guide, Hardware
-Multithreading; also of HIP's)."""
-
 WORD = 4
 """Bytes of a register of a lane."""
 
@@ -57,4 +53,4 @@ def _units(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFo
         units, points = units * -(-np.asarray(hi - lo) // size), points * size
     if tile.warps == 1:  # units take turns
         units = np.minimum(units, max(1, target.costs.task_threads * WORD // target.lanes_bytes))
-    return -(-units // SCHEDULERS) * SCHEDULERS, points
+    return -(-units // target.costs.schedulers) * target.costs.schedulers, points
