@@ -21,8 +21,8 @@ _MOST_SHARED_BYTES = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
 _RELAXED_CAPTURE = 2
-"""CU_STREAM_CAPTURE_MODE_RELAXED: threads may allocate and free meanwhile, this one too, whose garbage may be graphs and
-memory of another model."""
+"""CU_STREAM_CAPTURE_MODE_RELAXED: threads may allocate and free meanwhile, this one too, whose garbage may be graphs
+and memory of another model."""
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuInit": (c_uint,),
