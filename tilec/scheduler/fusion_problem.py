@@ -25,7 +25,15 @@ from tilec.scheduler.online.shared_reductions import SharedReductions
 from tilec.scheduler.search_cache import Content, Part, PartDescription, SearchCache
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.matrix_blocking import matrix_vector
-from tilec.scheduler.tiling.register_tiles import RegisterTile, halves, matrix_choice, matrix_choices, register_tile
+from tilec.scheduler.tiling.product_chains import chained_tiles, product_chain
+from tilec.scheduler.tiling.register_tiles import (
+    RegisterTile,
+    halves,
+    matrix_choice,
+    matrix_choices,
+    narrow_operands,
+    register_tile,
+)
 from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in, fitted, look, ranked, task_tile, task_tiles
 from tilec.scheduler.tiling.tile_footprints import leaves, shapes_of, tile_box
 from tilec.scheduler.tiling.tiling_problem import Extents, Objective, TilingProblem
@@ -320,9 +328,7 @@ class FusionProblem:
         if all(self.graph.tensors[name].ttype not in self.target.widened for name in made):
             return tiles
         leaving = self.leaving(members)
-        narrow = {
-            t for n, tile in zip(members, tiles, strict=True) if tile.unit for t in operands(self.parts[n][0].expr)
-        }
+        narrow = narrow_operands([self.parts[n] for n in members], tiles)
         wide = wide_inside(tuple(made.values()), {*leaving, *narrow}, self.graph.tensors, self.target.widened)
         sums = {name for name in leaving if made[name].reduce}
         return [self._reading(n, tile, wide, sums) for n, tile in zip(members, tiles, strict=True)]
@@ -435,6 +441,9 @@ def register_options(
 
     Where units of the highest level run side by side, smaller tiles may keep more of them busy.
     """
+    chain = product_chain(part, graph, target)
+    if chain is not None:
+        return chained_tiles(part, chain, graph, constants, target, numbers)
     targets = [target]
     if target.hides_latency_by_threads and part[0].expr.reduce:
         targets += [replace(target, registers=n) for n in SMALLER_REGISTER_COUNTS if n < target.registers]

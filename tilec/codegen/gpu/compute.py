@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from math import prod
 
 from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loop
@@ -13,7 +14,7 @@ from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.lanes import Lanes, axis_lanes, guarded_accesses
 from tilec.codegen.gpu.matrix_tile import multiply
 from tilec.codegen.gpu.operands import Operand, Points
-from tilec.codegen.gpu.point_value import load_operands, point_value
+from tilec.codegen.gpu.point_value import load_operands, name_shared, point_value
 from tilec.codegen.gpu.scalar_text import combined, loaded, stored
 from tilec.codegen.gpu.warpgroup_tile import multiply_by_warpgroups
 from tilec.ir.algebra import KnownRanges
@@ -107,23 +108,43 @@ def _pure(one: LaneTile) -> None:
 
 def _each_point(one: LaneTile, together: dict[str, int], operands: dict[Access, Operand]) -> None:
     """Compute and store all points, those of one vector at once where the target takes vectors."""
-    heads = _heads(one, _as_exprs(together), unroll=True)
     fastest = next((name for name, count in reversed(together.items()) if count > 1), None)
     if fastest is not None and _stores_vectors(one, fastest, together[fastest]):
         count, kind = together[fastest], storage_type(one.target.ttype)
         name = one.state.names.fresh("y")
-        with one.state.nested(heads[:-1]):
+        with _around_points(one, _but(together, fastest), operands, inside=(fastest,)) as known:
             one.state.lines.add(f"vec<{kind}, {count}> {name};")
-            with one.state.nested(heads[-1:]):
-                value = point_value(one, operands)
+            with one.state.nested(_heads(one, {fastest: Const(count)}, unroll=True)):
+                value = point_value(one, operands, known)
                 one.state.lines.add(f"{name}.v[{one.state.names[fastest]}] = {stored(value, one.target.ttype)};")
             first = [substitute(each.position, {fastest: Const(0)}) for each in one.spatial]
             address = one.state.address(one.target, first, one.ranges)
             with one.state.nested(_only_first(one)):
                 one.state.lines.add(f"{one.state.memory('ST', one.target, count)}({address}, {name});")
         return
-    with one.state.nested([*heads, *_inside(one)]):
-        _put(one, point_value(one, operands))
+    with _around_points(one, together, operands) as known, one.state.nested(_inside(one)):
+        _put(one, point_value(one, operands, known))
+
+
+def _but(counts: Mapping[str, int], name: str) -> dict[str, int]:
+    return {other: count for other, count in counts.items() if other != name}
+
+
+@contextmanager
+def _around_points(
+    one: LaneTile, counts: Mapping[str, int], operands: dict[Access, Operand], inside: Sequence[str] = ()
+) -> Iterator[dict[Expr, str]]:
+    """The loops over points, what those share that the remaining loops move, or those `inside`, named in front of
+    them."""
+    known: dict[Expr, str] = {}
+    loops = [name for name, count in counts.items() if count > 1]
+    with ExitStack() as stack:
+        for number, name in enumerate(loops):
+            known = name_shared(one, operands, known, [*loops[number:], *inside])
+            stack.enter_context(one.state.nested(_heads(one, {name: Const(counts[name])}, unroll=True)))
+        if inside:
+            known = name_shared(one, operands, known, inside)
+        yield known
 
 
 def _stores_vectors(one: LaneTile, fastest: str, count: int) -> bool:

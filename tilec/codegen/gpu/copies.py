@@ -85,7 +85,10 @@ def constant_element(value: Scalar, ttype: str) -> str:
 
 def store_element(state: KernelState, copy: Copy, address: str, text: str) -> None:
     """Store an element of the upper buffer, converted to the type of the lower one."""
-    lower, upper = copy.lower, copy.upper
-    if lower.ttype != upper.ttype:
-        text = stored(loaded(text, upper.ttype), lower.ttype)
-    state.lines.add(f"{state.memory('ST', lower)}({address}, {text});")
+    text = converted(text, copy.upper, copy.lower)
+    state.lines.add(f"{state.memory('ST', copy.lower)}({address}, {text});")
+
+
+def converted(text: str, source: Buffer, target: Buffer) -> str:
+    """An element of a buffer as one of another."""
+    return text if source.ttype == target.ttype else stored(loaded(text, source.ttype), target.ttype)

@@ -1,4 +1,4 @@
-"""Fragments of a factor: the words of a lane for each instruction of a step, out of shared memory.
+"""Fragments of a factor: the words of a lane for each instruction of a step, out of memory or of its own registers.
 
 Words are numbered round by round along the depth, in each along rows (or columns). Where rows of a matrix lie side by
 side at multiples of 16 bytes one instruction loads four fragments of eight rows, otherwise each lane its own words.
@@ -15,8 +15,10 @@ from tilec.codegen.gpu.index_text import index_text, is_multiple
 from tilec.codegen.gpu.kernel_state import LANE, with_ranges
 from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.scalar_text import Scalars, loaded, stored
-from tilec.ir.algebra import KnownRanges, simplify, simplify_scalar
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, substitute
+from tilec.codegen.gpu.slots import own_place
+from tilec.errors import UnsupportedError
+from tilec.ir.algebra import KnownRanges, bounds_of, simplify, simplify_scalar
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, substitute
 from tilec.ir.matrix_units import Span
 from tilec.ir.program import Buffer
 from tilec.ir.types import TTYPES
@@ -126,7 +128,8 @@ def _words(
         }
 
     full = is_multiple(of.depth.width, of.depth.extent, ranges)
-    if isinstance(of.body, Access):
+    held = is_held(one, of.body)
+    if isinstance(of.body, Access) and not held:
         buffer = _buffer(one, of.body)
         index = [substitute(each, at(Var(f"#{neighbour}"))) for each in of.body.index]
         count = of.deep.vector
@@ -138,12 +141,56 @@ def _words(
     texts = []
     for number in range(of.deep.vector):
         tests = own if full else [*own, Binary("<", simplify(_plus(begin, Const(number)), ranges), of.depth.width)]
-        text = _element(one, of, at(Const(number)), bool(tests), ranges)
+        if held:
+            row_slot, slot = _plus(_times(Var(counter), of.rounds[1]), Const(row)), _slot(of, deep, number)
+            text = _held_element(one, of, positions, simplify(row_slot, ranges), simplify(slot, ranges), ranges)
+        else:
+            text = _element(one, of, at(Const(number)), bool(tests), ranges)
         if tests:
             text = f"({state.condition(tests, ranges)}) ? {text} : {stored(literal(0, of.ttype), of.ttype)}"
         texts.append(text)
+    return _packed(of, texts)
+
+
+def _slot(of: Fragment, deep: int, number: int) -> Expr:
+    """The slot of a lane along the depth: its neighbours of the rounds of the steps before, and of this one."""
+    rounds = _plus(_times(Binary("//", of.depth.at, Const(of.depth.extent)), of.rounds[0]), Const(deep))
+    return _plus(_times(rounds, of.deep.vector), Const(number))
+
+
+def _packed(of: Fragment, texts: Sequence[str]) -> list[str]:
+    """Elements side by side as words."""
     each = max(1, WORD // of.size)
     return [f"t_word({', '.join(texts[first : first + each])})" for first in range(0, len(texts), each)]
+
+
+def is_held(one: LaneTile, body: Expr) -> bool:
+    """Whether a factor lies in registers."""
+    return any(one.state.in_registers(_buffer(one, access)) for access in accesses(body))
+
+
+def _held_element(
+    one: LaneTile, of: Fragment, positions: Mapping[str, Expr], across: Expr, deep: Expr, ranges: KnownRanges
+) -> str:
+    """An element of a lane's own: its slots along rows (or columns) and depth. Raises UnsupportedError for one that the
+    unit does not take as it is."""
+    state, body = one.state, of.body
+    if not isinstance(body, Access) or _buffer(one, body).ttype != of.ttype:
+        raise UnsupportedError(
+            f"kernel {state.program.name} computes a factor of {one.tile.target} from registers",
+            hint="Let a node of its own compute it.",
+        )
+    buffer, slots = _buffer(one, body), {of.across.iterator: across, of.depth.iterator: deep}
+    for index, extent in zip(body.index, state.array_shape(buffer), strict=True):
+        if isinstance(index, Var) and index.name in slots:
+            slots[index.name] = _at_most(slots[index.name], extent - 1, ranges)
+    return own_place(state, buffer, body, {**positions, **slots}, slots, ranges)
+
+
+def _at_most(slot: Expr, last: int, ranges: KnownRanges) -> Expr:
+    """A slot that there is: lanes have none of what is beyond the box."""
+    most = bounds_of(slot, ranges)[1]
+    return slot if most is not None and most <= last else Call("minimum", (slot, Const(last)))
 
 
 def _fills(part: Part, count: int) -> bool:
@@ -189,6 +236,7 @@ def _element(one: LaneTile, of: Fragment, positions: Mapping[str, Expr], guarded
         lambda access, under: loaded(read(access, under), _buffer(one, access).ttype),
         lambda expr: index_text(simplify_scalar(substitute(expr, dict(positions)), ranges), state.names, ranges),
         {},
+        state.fast,
     )
     return stored(scalars.text(of.body, of.ttype, guarded), of.ttype)
 

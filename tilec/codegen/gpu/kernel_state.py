@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 
 from tilec.codegen.gpu.c_text import Lines, Names, storage_type
 from tilec.codegen.gpu.index_text import index_text, unwrapped
 from tilec.codegen.gpu.lanes import LaneMap, LaneMaps, idle_lanes
+from tilec.codegen.gpu.scalar_text import FAST
 from tilec.errors import UnsupportedError
 from tilec.ir.address_spaces import address_spaces, place_bytes
 from tilec.ir.algebra import KnownRanges, bounds_of, simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value
 from tilec.ir.program import Buffer, Loop, Program
 from tilec.ir.storage import position, stored_shape
-from tilec.ir.types import TTYPES
+from tilec.ir.types import HALVES, TTYPES
 
 LANE, UNIT, THREAD = Var("#lane"), Var("#unit"), Var("#tid")
 """The lane within its unit, the unit and the thread within the block."""
@@ -64,6 +66,12 @@ class KernelState:
     def in_registers(self, buffer: Buffer) -> bool:
         """Whether a buffer is private to a unit."""
         return buffer.level == self.top
+
+    @cached_property
+    def fast(self) -> frozenset[str]:
+        """Functions that need not be as exact as f32 is: those of a kernel that reads and writes halves alone."""
+        floats = {p.ttype for p in self.program.parameters if TTYPES[p.ttype].kind == "float"}
+        return FAST if floats <= HALVES else frozenset()
 
     def text(self, expr: Expr, ranges: KnownRanges, wide: bool = False) -> str:
         """A simplified integer expression as C++."""

@@ -16,14 +16,18 @@ from dataclasses import dataclass, field, replace
 from tilec.codegen.gpu.index_text import is_data_dependent
 from tilec.errors import UnsupportedError
 from tilec.ir.algebra import bounds_of, simplify
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, children, constant_value, variables
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, children, constant_value, variables
 from tilec.ir.lane_counts import lane_counts
 from tilec.ir.lifetimes import statements
-from tilec.ir.matrix_units import MatrixProduct, MatrixUnit, matrix_product
+from tilec.ir.matrix_units import MatrixProduct, MatrixUnit, Span, matrix_product
 from tilec.ir.program import Allocate, Buffer, ComputeTile, LoadTiles, Program, StoreTiles
+from tilec.ir.types import TTYPES
 
 VECTORS = (4, 2, 1)
 """Neighbours that a lane holds, the most first."""
+
+WIDEST = 16
+"""Bytes that a lane loads at once of what comes from memory of the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,9 @@ def lane_maps(program: Program, lanes: int, units: Mapping[str, MatrixUnit] | No
     registers = {s.buffer.name: s.buffer for s in inside if isinstance(s, Allocate) and s.buffer.level == top}
     tiles = [s for s in inside if isinstance(s, ComputeTile)]
     maps = LaneMaps(lanes)
-    maps.tiles = {id(s): _preferred(s, lanes) if lanes > 1 else () for s in tiles}
+    sources = {s.target: s.source for s in inside if isinstance(s, LoadTiles)}
+    streamed = {name: b for name, b in registers.items() if sources.get(name) in {p.name for p in program.parameters}}
+    maps.tiles = {id(s): _preferred(s, lanes, streamed) if lanes > 1 else () for s in tiles}
     if lanes == 1:
         maps.buffers = dict.fromkeys(registers, ())
         return maps
@@ -81,12 +87,29 @@ def lane_maps(program: Program, lanes: int, units: Mapping[str, MatrixUnit] | No
     while _demote(maps, tiles, registers):
         pass
     for tile in tiles:
-        if id(tile) in maps.products and maps.tiles[id(tile)] != product_map(*maps.products[id(tile)]):
+        wrong = _misplaced(maps, tile, registers) if id(tile) in maps.products else None
+        if wrong is not None:
             raise UnsupportedError(
-                f"kernel {program.name} reads {tile.target} otherwise than lanes of {tile.unit} hold it",
+                f"kernel {program.name} reads {wrong} otherwise than lanes of {tile.unit} hold it",
                 hint="Leave the unit of this node out of the plan.",
             )
     return maps
+
+
+def _misplaced(maps: LaneMaps, tile: ComputeTile, registers: Mapping[str, Buffer]) -> str | None:
+    """The first register buffer of a product that lies otherwise than its unit has sums and fragments."""
+    unit, product = maps.products[id(tile)]
+    if maps.tiles[id(tile)] != product_map(unit, product):
+        return tile.target
+    for name in dict.fromkeys(name for _, name in tile.operands if name in registers):
+        for access, _ in reads_of(tile, name):
+            dims = {each.name: dim for dim, each in enumerate(access.index) if isinstance(each, Var)}
+            fragment = tuple(
+                replace(each, along=dims.get(str(each.along), -1)) for each in reading_map(maps, tile, access)
+            )
+            if maps.buffers[name] != fragment:
+                return name
+    return None
 
 
 def _products(
@@ -103,10 +126,11 @@ def _products(
             unit = units[tile.unit]
             read = {tensor: buffers[name] for tensor, name in tile.operands}
             product = matrix_product(tile.expr, {t: b.ttype for t, b in read.items()}, unit)
-            if product is None or any(b.level == top for b in read.values()):
+            private = any(b.level == top for b in read.values())
+            if product is None or (private and unit.reads_memory):
                 raise UnsupportedError(
                     f"kernel {program.name} computes {tile.target} by {unit.name}, which takes products of matrices of "
-                    f"{' and '.join(unit.inputs)} in memory",
+                    f"{' and '.join(unit.inputs)}{' in memory' if unit.reads_memory else ''}",
                     hint="Leave the unit of this node out of the plan.",
                 )
             yield id(tile), (unit, product)
@@ -115,15 +139,35 @@ def _products(
 def product_map(unit: MatrixUnit, product: MatrixProduct) -> LaneMap:
     """How lanes hold the sums of a unit."""
     rows, columns = unit.sums
-    spans = ((product.columns, columns), (product.rows, rows))
+    return _along_both(product.rows, rows, product.columns, columns)
+
+
+def factor_map(unit: MatrixUnit, product: MatrixProduct, access: Access) -> LaneMap:
+    """How lanes hold the fragments of the factor that an access is part of."""
+    assert unit.left is not None
+    assert unit.right is not None
+    if access in accesses(product.left):
+        return _along_both(product.rows, unit.left[0], product.depth, unit.left[1])
+    return _along_both(product.depth, unit.right[0], product.columns, unit.right[1])
+
+
+def _along_both(first: str, outer: Span, last: str, inner: Span) -> LaneMap:
+    spans = ((last, inner), (first, outer))
     return tuple(Lanes(along, span.vector, span.lanes, span.step) for along, span in spans if span.lanes > 1)
+
+
+def reading_map(maps: LaneMaps, tile: ComputeTile, access: Access) -> LaneMap:
+    """How the lanes of a tile read registers: as they compute points, or, factors of products, as fragments lie."""
+    if id(tile) in maps.products:
+        return factor_map(*maps.products[id(tile)], access)
+    return maps.tiles[id(tile)]
 
 
 def _follow(maps: LaneMaps, tiles: Sequence[ComputeTile], registers: Mapping[str, Buffer]) -> None:
     """Tiles of products have the maps of their units. Tiles that read what these compute follow them, and so do others
-    that could not read a buffer as it lies."""
+    that could not read a buffer as it lies; in a second round also those that read what a loop carries."""
     behind: set[str] = set()
-    for tile in tiles:
+    for tile in (*tiles, *tiles):
         read = [name for _, name in tile.operands if maps.buffers.get(name)]
         sums = id(tile) in maps.products
         if sums:
@@ -131,11 +175,22 @@ def _follow(maps: LaneMaps, tiles: Sequence[ComputeTile], registers: Mapping[str
         else:
             wanted = [lanes for name in read for lanes in _following(maps.buffers[name], tile, registers[name])]
             if wanted and (not behind.isdisjoint(read) or not _reads_all(maps, tile, registers, read)):
-                maps.tiles[id(tile)] = wanted[0]
+                maps.tiles[id(tile)] = _best(maps, tile, registers, read, wanted)
                 sums = not behind.isdisjoint(read)
         if tile.target in registers:
             maps.buffers[tile.target] = _result_map(maps.tiles[id(tile)], tile, registers[tile.target])
             behind |= {tile.target} if sums else set()
+
+
+def _best(
+    maps: LaneMaps, tile: ComputeTile, registers: Mapping[str, Buffer], names: Sequence[str], options: Sequence[LaneMap]
+) -> LaneMap:
+    """The first map with which a tile reads all of some buffers as they lie; the first of all without one."""
+    for each in options:
+        maps.tiles[id(tile)] = each
+        if _reads_all(maps, tile, registers, names):
+            return each
+    return options[0]
 
 
 def _reads_all(maps: LaneMaps, tile: ComputeTile, registers: Mapping[str, Buffer], names: Sequence[str]) -> bool:
@@ -163,9 +218,14 @@ def most(lo: Expr, hi: Expr) -> int | None:
     return bounds_of(simplify(Binary("-", hi, lo)))[1]
 
 
-def _preferred(tile: ComputeTile, lanes: int) -> LaneMap:
+def _preferred(tile: ComputeTile, lanes: int, streamed: Mapping[str, Buffer]) -> LaneMap:
+    """The lanes of a tile by itself; `streamed` are the register buffers that are loaded from memory of the device."""
     widths = {name: most(lo, hi) or 0 for name, lo, hi in tile.box}
     spatial = [(name, widths[name]) for name in tile.expr.spatial]
+    sizes = [TTYPES[streamed[name].ttype].bits // 8 for _, name in tile.operands if name in streamed]
+    whole = in_vectors(spatial, lanes, WIDEST // min(sizes)) if sizes else ()
+    if whole:
+        return whole
     reduce = [name for name in reversed(tile.expr.reduce) if widths[name] >= lanes]
     together = along_all(spatial, lanes)
     if reduce and idle_lanes(together, lanes):
@@ -185,6 +245,20 @@ def along_all(widths: Sequence[tuple[str | int, int]], lanes: int) -> LaneMap:
             found.append(Lanes(axis, _vector(width, count), count, step))
             step *= count
     return tuple(found)
+
+
+def in_vectors(widths: Sequence[tuple[str | int, int]], lanes: int, vector: int) -> LaneMap:
+    """Lanes with so many neighbours each along the last axis, the others along the axes before it; none where there are
+    too few points."""
+    if not widths or widths[-1][1] % vector:
+        return ()
+    (last, width), before = widths[-1], widths[:-1]
+    count = min(lanes, width // vector)
+    rest = lanes // count
+    more = along_all(before, rest) if rest > 1 else ()
+    if lanes % count or idle_lanes(more, rest) or any(each.vector > 1 for each in more):
+        return ()
+    return (Lanes(last, vector, count), *(replace(each, step=each.step * count) for each in more))
 
 
 def _vector(width: int, lanes: int) -> int:
@@ -253,7 +327,7 @@ def _wanted(maps: LaneMaps, tile: ComputeTile, buffer: Buffer) -> Iterator[LaneM
     begins = {name: lo for name, lo, _ in tile.box}
     for access, _ in reads_of(tile, buffer.name):
         found: list[Lanes] = []
-        for each in maps.tiles[id(tile)]:
+        for each in reading_map(maps, tile, access):
             used = [d for d, index in enumerate(access.index) if each.along in variables(index)]
             at = [d for d in used if access.index[d] == Var(str(each.along))]
             if used and not (len(used) == len(at) == 1 and _same(begins[str(each.along)], buffer.lo[at[0]])):
@@ -296,13 +370,16 @@ def _demote(maps: LaneMaps, tiles: Sequence[ComputeTile], registers: Mapping[str
 def readable(maps: LaneMaps, tile: ComputeTile, buffer: Buffer, access: Access, guarded: bool) -> bool:
     """Whether a tile can read an element of a buffer: its lane has it, or all lanes ask one other together."""
     return own_element(maps, tile, buffer, access) or (
-        is_uniform(maps.tiles[id(tile)], access) and not guarded and not _diverges(maps, tile)
+        id(tile) not in maps.products
+        and is_uniform(maps.tiles[id(tile)], access)
+        and not guarded
+        and not _diverges(maps, tile)
     )
 
 
 def own_element(maps: LaneMaps, tile: ComputeTile, buffer: Buffer, access: Access) -> bool:
     """Whether a lane that computes a point holds the element that the point reads."""
-    lanes, begins = maps.tiles[id(tile)], {name: lo for name, lo, _ in tile.box}
+    lanes, begins = reading_map(maps, tile, access), {name: lo for name, lo, _ in tile.box}
     for held in maps.buffers[buffer.name]:
         assert isinstance(held.along, int)
         along = access.index[held.along]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loop, loops
-from tilec.codegen.gpu.fragments import Fragment, Part, load_fragment
+from tilec.codegen.gpu.fragments import Fragment, Part, is_held, load_fragment
 from tilec.codegen.gpu.kernel_state import KernelState, with_ranges
 from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.matrix_sums import Sums, around_product, begin_sums, declare_sums, put_sums
@@ -53,8 +53,9 @@ def _steps(one: LaneTile, sums: Sums, spatial: Sequence[Axis], unit: MatrixUnit,
     ranges = with_ranges(axis_ranges(reduce, one.ranges), {f"#{step}": count})
     positions = {each.name: each.position for each in (*spatial, *reduce)}
     depth = Part(product.depth, lo, width, unit.depth, _times(at, unit.depth))
-    head = loop(state, f"#{step}", count, ranges, unroll=False)
-    if head and isinstance(count, Const) and int(count.value) <= UNROLLED:
+    held = any(is_held(one, body) for body in (product.left, product.right))
+    head = loop(state, f"#{step}", count, ranges, unroll=held)
+    if head and not held and isinstance(count, Const) and int(count.value) <= UNROLLED:
         unrolled = _unrolled(int(count.value), sums, unit, state.lanes)
         head = f"#pragma unroll{'' if unrolled == count.value else f' {unrolled}'}\n{head}"
     heads = [*loops(state, reduce, ranges, unroll=False), head]

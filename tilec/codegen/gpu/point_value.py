@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from tilec.codegen.gpu.c_text import value_type
@@ -15,7 +16,7 @@ from tilec.codegen.gpu.scalar_text import Scalars, loaded
 from tilec.codegen.gpu.slots import read_register
 from tilec.errors import UnsupportedError
 from tilec.ir.algebra import simplify_scalar
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, substitute, walk
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, children, substitute, walk
 from tilec.ir.program import Buffer
 from tilec.ir.storage import strides
 
@@ -34,9 +35,51 @@ def load_operands(one: LaneTile, points: Points) -> dict[Access, Operand]:
     return found
 
 
-def point_value(one: LaneTile, operands: dict[Access, Operand]) -> str:
-    """The value of a point; what it uses several times gets a name."""
-    state, body = one.state, one.tile.expr.value
+def point_value(one: LaneTile, operands: Mapping[Access, Operand], known: Mapping[Expr, str] | None = None) -> str:
+    """The value of a point; what it uses several times gets a name, what is `known` has one."""
+    body, scalars = one.tile.expr.value, _scalars(one, operands, known or {})
+    for part in _repeated(body):
+        scalars = replace(scalars, names={**scalars.names, **_named(one, scalars, part)})
+    kind = scalars.type_of(body)
+    wanted = one.ttype if isinstance(body, Const) or _is_literal(body) else kind
+    return scalars.text(body, wanted)
+
+
+def name_shared(
+    one: LaneTile, operands: Mapping[Access, Operand], known: Mapping[Expr, str], inside: Collection[str]
+) -> dict[Expr, str]:
+    """Name the largest parts of the body that none of the loops `inside` moves, which all their points share; what is
+    `known` has a name. Only what lies in registers is read for that."""
+    loops = {each.name: {each.outer[0], each.inner[0]} for each in one.axes}
+    buffers = {tensor: one.state.buffers[name] for tensor, name in one.tile.operands}
+    scalars = _scalars(one, operands, known)
+    found: dict[Expr, str] = {}
+
+    def visit(part: Expr) -> None:
+        if part in scalars.names or part in found or isinstance(part, Access):
+            return
+        read = [each for each in walk(part) if isinstance(each, Access)]
+        moved = {name for each in walk(part) if isinstance(each, Var) for name in loops.get(each.name, ())}
+        private = all(each in operands or one.state.in_registers(buffers[each.tensor]) for each in read)
+        if isinstance(part, Binary | Call) and read and private and moved.isdisjoint(inside):
+            found.update(_named(one, scalars, part))
+            return
+        for each in children(part):
+            visit(each)
+
+    visit(one.tile.expr.value)
+    return {**known, **found}
+
+
+def _named(one: LaneTile, scalars: Scalars, part: Expr) -> dict[Expr, str]:
+    kind, name = scalars.type_of(part), one.state.names.fresh("t")
+    one.state.lines.add(f"const {value_type(kind)} {name} = {scalars.text(part, kind)};")
+    return {part: name}
+
+
+def _scalars(one: LaneTile, operands: Mapping[Access, Operand], known: Mapping[Expr, str]) -> Scalars:
+    """How the leaves of the body of a tile print."""
+    state = one.state
     buffers = {tensor: state.buffers[name] for tensor, name in one.tile.operands}
     positions = {each.name: each.position for each in one.axes}
     slots = {each.name: each.slot for each in one.axes}
@@ -56,15 +99,8 @@ def point_value(one: LaneTile, operands: dict[Access, Operand]) -> str:
             address = state.address(buffer, [substitute(each, positions) for each in access.index], one.ranges)
         return loaded(f"{state.memory('LD', buffer)}({address})", buffer.ttype)
 
-    scalars = Scalars({t: b.ttype for t, b in buffers.items()}, access_text, index, {})
-    for part in _repeated(body):
-        kind = scalars.type_of(part)
-        name = state.names.fresh("t")
-        state.lines.add(f"const {value_type(kind)} {name} = {scalars.text(part, kind)};")
-        scalars = replace(scalars, names={**scalars.names, part: name})
-    kind = scalars.type_of(body)
-    wanted = one.ttype if isinstance(body, Const) or _is_literal(body) else kind
-    return scalars.text(body, wanted)
+    scalars = Scalars({t: b.ttype for t, b in buffers.items()}, access_text, index, known, state.fast)
+    return scalars
 
 
 def _is_literal(body: Expr) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loops
+from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loop, loops
 from tilec.codegen.gpu.c_text import storage_type
-from tilec.codegen.gpu.copies import WIDEST, Copy, conditions, constant_element, contiguous, first_of, store_element
-from tilec.codegen.gpu.kernel_state import KernelState, upper
+from tilec.codegen.gpu.copies import WIDEST, Copy, conditions, constant_element, contiguous, converted, store_element
+from tilec.codegen.gpu.kernel_state import KernelState, upper, with_ranges
 from tilec.codegen.gpu.lanes import axis_lanes
 from tilec.codegen.gpu.slots import element
-from tilec.ir.algebra import KnownRanges
-from tilec.ir.expr import Expr
+from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.expr import Binary, Const, Expr, Var, substitute
 from tilec.ir.types import TTYPES
 
 
@@ -26,23 +26,34 @@ def move_registers(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
     )  # fmt: skip
     inner = axis_ranges(axes, ranges)
     index = [each.position for each in axes]
-    absent, missing = conditions(state, copy, index, inner)
-    own = [each.inside for each in axes if each.inside is not None] + absent
+    own, missing = _conditions(state, copy, axes, range(len(axes)), inner)
     only = "" if copy.up else state.owner(held)
     heads = [f"if ({text})" for text in (state.active, only) if text]
-    last = next((each for each in reversed(axes) if each.inner[1] > 1), None)
-    vectors = last is not None and not own and not missing and _neighbours(state, copy, last, index, inner)
+    last = next((d for d in reversed(range(len(axes))) if axes[d].inner[1] > 1), None)
+    count = _neighbours(state, copy, axes[last], index, inner) if last is not None and not missing else 1
+    vectors = last is not None and count > 1 and _conditions(state, copy, axes, [last], inner) == ([], [])
     order = loops(state, axes, ranges, unroll=True)
     with state.nested(heads):
         if vectors and last is not None:
-            with state.nested(order[:-1]):
-                _vector_move(state, copy, last, axes, index, order[-1], inner)
+            guard = [f"if ({state.condition(own, inner)})"] if own else []
+            turns = loop(state, axes[last].inner[0], Const(axes[last].inner[1]), ranges, unroll=True, step=count)
+            with state.nested([*order[:-1], *([turns] if count < axes[last].inner[1] else []), *guard]):
+                _vector_move(state, copy, axes[last], axes, index, count, inner)
         else:
             with state.nested(order):
                 register = element(state, buffer, [each.slot for each in axes], inner)
                 _scalar_move(
                     state, copy, register, index, state.condition(own, inner), state.condition(missing, inner), inner
                 )
+
+
+def _conditions(
+    state: KernelState, copy: Copy, axes: Sequence[Axis], dimensions: Sequence[int], ranges: KnownRanges
+) -> tuple[list[Expr], list[Expr]]:
+    """Conditions for an element to be moved, and for it to exist below, of some dimensions."""
+    absent, missing = conditions(state, copy, [each.position for each in axes], ranges, dimensions)
+    inside = (axes[d].inside for d in dimensions)
+    return [each for each in inside if each is not None] + absent, missing
 
 
 def _scalar_move(
@@ -59,12 +70,15 @@ def _scalar_move(
         state.lines.add(f"{register} = {text};")
 
 
-def _neighbours(state: KernelState, copy: Copy, last: Axis, index: Sequence[Expr], ranges: KnownRanges) -> bool:
-    """Whether the neighbours along an axis lie side by side in the lower buffer, at a multiple of their size."""
+def _neighbours(state: KernelState, copy: Copy, last: Axis, index: Sequence[Expr], ranges: KnownRanges) -> int:
+    """How many neighbours along an axis lie side by side in the lower buffer, at a multiple of their size, as far as
+    they move at once."""
     size, count = TTYPES[copy.lower.ttype].bits // 8, last.inner[1]
-    if size * count > WIDEST or copy.lower.ttype == "bool" or copy.lower.ttype != copy.upper.ttype:
-        return False
-    return contiguous(state, copy.lower, index, last.inner[0], count, ranges)
+    if copy.lower.ttype == "bool":
+        return 1
+    count = min(count, WIDEST // size)
+    whole = last.inner[1] % count == 0 and contiguous(state, copy.lower, index, last.inner[0], count, ranges)
+    return count if whole else 1
 
 
 def _vector_move(
@@ -73,19 +87,25 @@ def _vector_move(
     last: Axis,
     axes: Sequence[Axis],
     index: Sequence[Expr],
-    loop: str,
+    count: int,
     ranges: KnownRanges,
 ) -> None:
-    count, kind = last.inner[1], storage_type(copy.lower.ttype)
-    first = state.address(copy.lower, [first_of(each, last.inner[0], ranges) for each in index], ranges)
-    register = element(state, copy.upper, [each.slot for each in axes], ranges)
-    name, at = state.names.fresh("q"), state.names[last.inner[0]]
+    """Move so many neighbours at once, from where the loop over them stands if it takes several such moves."""
+    kind, variable, more = storage_type(copy.lower.ttype), last.inner[0], state.names.fresh("e")
+    state.names.assign({f"#{more}": more})
+    whole = count == last.inner[1]
+    begin = {variable: Const(0)} if whole else {}
+    each: dict[str, Expr] = {variable: Var(f"#{more}") if whole else Binary("+", Var(variable), Var(f"#{more}"))}
+    inner = with_ranges(ranges, {f"#{more}": count})
+    first = state.address(copy.lower, [simplify(substitute(at, begin), ranges) for at in index], ranges)
+    register = element(state, copy.upper, [substitute(axis.slot, each) for axis in axes], inner)
+    name, head = state.names.fresh("q"), f"#pragma unroll\nfor (int {more} = 0; {more} < {count}; ++{more})"
     if copy.up:
         state.lines.add(f"const vec<{kind}, {count}> {name} = {state.memory('LD', copy.lower, count)}({first});")
-        with state.nested([loop]):
-            state.lines.add(f"{register} = {name}.v[{at}];")
+        with state.nested([head]):
+            state.lines.add(f"{register} = {converted(f'{name}.v[{more}]', copy.lower, copy.upper)};")
     else:
         state.lines.add(f"vec<{kind}, {count}> {name};")
-        with state.nested([loop]):
-            state.lines.add(f"{name}.v[{at}] = {register};")
+        with state.nested([head]):
+            state.lines.add(f"{name}.v[{more}] = {converted(register, copy.upper, copy.lower)};")
         state.lines.add(f"{state.memory('ST', copy.lower, count)}({first}, {name});")

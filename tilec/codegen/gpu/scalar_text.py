@@ -12,18 +12,22 @@ from tilec.ir.types import HALVES, TTYPES
 
 _WRAPPING = {"+": "t_add", "-": "t_sub", "*": "t_mul", "//": "t_floordiv", "%": "t_floormod"}
 _BITWISE = {"bitand": "&", "bitor": "|", "bitxor": "^"}
+FAST = frozenset({"exp", "erf", "sigmoid", "/"})
+"""What tile.h also has with the few instructions that results of half precision need."""
+
 _WEAK = {"weak int": "i64", "weak float": "f32", "weak bool": "bool"}
 
 
 @dataclass(frozen=True)
 class Scalars:
     """How the leaves of a body print: types of tensors, the value of an access (in its computed type), and
-    integer expressions of iterators."""
+    integer expressions of iterators; which functions of f32 are the `fast` ones."""
 
     types: Mapping[str, str]
     access: Callable[[Access, bool], str]
     index: Callable[[Expr], str]
     names: Mapping[Expr, str]
+    fast: frozenset[str] = frozenset()
 
     def type_of(self, expr: Expr) -> str:
         """The tType of a body; of a literal alone the one that it has in C++."""
@@ -71,6 +75,8 @@ class Scalars:
             return f"({a} {'&&' if op == 'and' else '||'} {b})"
         kind = self._common(left, right, "i64")
         a, b = (self.text(each, kind, guarded) for each in (left, right))
+        if op == "/" and op in self.fast and kind == "f32":
+            return f"t_fast_div({a}, {b})"
         if op in COMPARISONS or TTYPES[kind].kind == "float":
             return f"({a} {op} {b})"
         return f"{_WRAPPING[op]}<{value_type(kind)}>({a}, {b})"
@@ -92,7 +98,7 @@ class Scalars:
         if not real:
             name = {"abs": "t_iabs", "pow": "t_ipow", "fmod": "t_ifmod", "truncdiv": "t_itruncdiv"}.get(fn, f"t_{fn}")
             return f"{name}<{c_type}>({', '.join(texts)})"
-        return f"t_{fn}({', '.join(texts)})"
+        return f"t_{'fast_' if fn in self.fast and kind == 'f32' else ''}{fn}({', '.join(texts)})"
 
 
 _OF_INDICES = frozenset({"+", "-", "*", "//", "%", "and", "or", *COMPARISONS})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lanes import own_element
@@ -20,6 +20,25 @@ def element(state: KernelState, buffer: Buffer, slots: Sequence[Expr], ranges: K
     return f"{state.names[buffer.name]}[{state.text(at, ranges)}]"
 
 
+def own_place(
+    state: KernelState,
+    buffer: Buffer,
+    access: Access,
+    positions: Mapping[str, Expr],
+    slots: Mapping[str, Expr],
+    ranges: KnownRanges,
+) -> str:
+    """The element of its own array that a lane reads: slots where lanes lie along an iterator, else positions."""
+    held = {each.along for each in state.maps.buffers[buffer.name]}
+    offsets = [
+        slots[_iterator(access, dim)]
+        if dim in held
+        else simplify(Binary("-", substitute(index, dict(positions)), lo), ranges)
+        for dim, (index, lo) in enumerate(zip(access.index, buffer.lo, strict=True))
+    ]
+    return element(state, buffer, offsets, ranges)
+
+
 def read_register(
     state: KernelState,
     tile: ComputeTile,
@@ -30,23 +49,20 @@ def read_register(
     ranges: KnownRanges,
 ) -> str:
     """The value that an access of a tile reads from a register buffer; `positions` and `slots` of the iterators."""
-    held = state.maps.buffers[buffer.name]
+    if own_element(state.maps, tile, buffer, access):
+        return loaded(own_place(state, buffer, access, positions, slots, ranges), buffer.ttype)
     index = [substitute(each, positions) for each in access.index]
     offsets = [simplify(Binary("-", at, lo), ranges) for at, lo in zip(index, buffer.lo, strict=True)]
-    owned = own_element(state.maps, tile, buffer, access)
     owner: Expr = Const(0)
-    for each in held:
+    for each in state.maps.buffers[buffer.name]:
         assert isinstance(each.along, int)
         at, v = offsets[each.along], Const(each.vector)
-        if owned:
-            offsets[each.along] = slots[_iterator(access, each.along)]
-            continue
         rounds = Binary("*", Binary("//", at, Const(each.count * each.vector)), v)
         offsets[each.along] = simplify(Binary("+", rounds, Binary("%", at, v)), ranges)
         which = Binary("%", Binary("//", at, v), Const(each.count))
         owner = Binary("+", owner, Binary("*", which, Const(each.step)))
     text = loaded(element(state, buffer, offsets, ranges), buffer.ttype)
-    return text if owned else f"t_shfl({text}, {state.text(owner, ranges)})"
+    return f"t_shfl({text}, {state.text(owner, ranges)})"
 
 
 def _iterator(access: Access, dim: int) -> str:

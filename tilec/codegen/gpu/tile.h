@@ -252,6 +252,29 @@ template <class T> T_BITS T t_sigmoid(T x) {
   T small = t_exp(-t_abs(x));
   return x < 0 ? small / (1 + small) : 1 / (1 + small);
 }
+// The same for results of half precision: 2^-17 off at most (erf: of 1), subnormals are 0.
+#if defined(__CUDA_ARCH__)
+T_BITS float t_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+T_BITS float t_fast_div(float a, float b) {
+  float y;
+  asm("div.approx.ftz.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+#else
+T_BITS float t_exp2(float x) { return exp2f(x); }
+T_BITS float t_fast_div(float a, float b) { return a / b; }
+#endif
+T_BITS float t_fast_exp(float x) { return t_exp2(x * 1.4426950408889634f); }
+T_BITS float t_fast_sigmoid(float x) { return t_fast_div(1.f, 1.f + t_fast_exp(-x)); }
+T_BITS float t_fast_erf(float x) {  // Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26
+  float a = fabsf(x), t = t_fast_div(1.f, 1.f + .3275911f * a);
+  float p = t * (.254829592f + t * (-.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+  return copysignf(1.f - p * t_exp2(a * a * -1.4426950408889634f), x);
+}
 template <class T> T_BITS bool t_isnan(T x) { return x != x; }
 template <class T> T_BITS bool t_isinf(T x) { return t_abs(x) == (T)T_INF; }
 

@@ -19,7 +19,7 @@ class Block:
     final (last) node, `steps` the reduce steps of any node at this level, `shared` the reductions in one of its reduce
     loops. `inner` are the blocks one level up in execution order, empty at the highest level. The last tiles of a
     `clipped` block are narrower; otherwise they overlap the tiles before them where possible. Of the outermost tile
-    loop, `stripe` tiles come before the next one along the others. `unit` is the unit of matrices of the first node.
+    loop, `stripe` tiles come before the next one along the others. `units` of matrices compute some of the nodes.
     """
 
     level: int
@@ -31,7 +31,7 @@ class Block:
     shared: Mapping[str, Shared] = field(default_factory=dict)
     clipped: bool = False
     stripe: int = 1
-    unit: str = ""
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def final(self) -> Node:

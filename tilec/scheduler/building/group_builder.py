@@ -63,6 +63,7 @@ class GroupBuilder:
     rows       last node of a core's block -> elements behind the rows of tensors in a core's level, and their swizzles
     copies     last node of a core's block -> copies of what its reduce loops load
     direct     last node of a core's block -> operands that are read where they lie, below the core's level
+    unstaged   last node of a core's block -> tensors that units load and store themselves, past the core's level
     converted  last node of a core's block -> operands that the core's level holds in the type that is computed in
     orders     orders of register tiles by content
     walks      orders of tasks by content
@@ -74,6 +75,7 @@ class GroupBuilder:
     rows: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
     copies: dict[str, dict[str, int]] = field(default_factory=dict)
     direct: dict[str, frozenset[str]] = field(default_factory=dict)
+    unstaged: dict[str, frozenset[str]] = field(default_factory=dict)
     converted: dict[str, frozenset[str]] = field(default_factory=dict)
     orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
     walks: dict[object, TaskWalk] = field(default_factory=dict)
@@ -87,6 +89,7 @@ class GroupBuilder:
             rows=dict(self.rows),
             copies=dict(self.copies),
             direct=dict(self.direct),
+            unstaged=dict(self.unstaged),
             converted=dict(self.converted),
         )
 
@@ -110,6 +113,7 @@ class GroupBuilder:
         self.rows[nodes[-1].name] = _rows(tiling, packed, tile)
         self.copies[nodes[-1].name] = _copies(tiling, packed, tile)
         self.direct[nodes[-1].name] = direct(tiling, *_arrays(tile))
+        self.unstaged[nodes[-1].name] = tiling.unstaged
         self.converted[nodes[-1].name] = tiling.converted
         inner = inner if target.top != target.core_level else ()
         steps_key = tuple((node, tuple(of.items())) for node, of in tile.steps.items())
@@ -117,7 +121,7 @@ class GroupBuilder:
         if key not in self.walks:
             sizes, steps = _arrays(tile)
             self.walks[key] = task_walk(tiling, sizes, steps, task_order(tiling, tile.sizes))
-        walk, shared = self.walks[key], chain.shared if chain is not None else {}
+        walk, shared = self.walks[key], chain.shared if chain is not None and chain.leader in tile.steps else {}
         return Block(target.core, nodes, tile.sizes, walk.order, tile.steps, inner, shared, stripe=walk.stripe)
 
     def _register_block(
@@ -136,7 +140,9 @@ class GroupBuilder:
         order = self.orders.get(key, ())
         if register.warps > 1:
             order = (*(i for i in order if i != register.sides[0]), register.sides[0])
-        return Block(len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped, unit=register.unit)
+        return Block(
+            len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped, units=register.products(part)
+        )
 
     def tiled_group(self, block: Block, outputs: tuple[str, ...], target: TargetModel, seconds: float) -> TiledGroup:
         """The group of a block, its tree as the tables of a variant."""
@@ -150,7 +156,7 @@ class GroupBuilder:
         layouts: Orders = {}
         rows: dict[str, tuple[int, int]] = {}
         copies: dict[str, int] = {}
-        read_in_place: set[str] = set()
+        read_in_place, unstaged = set[str](), set[str]()
         converted: set[str] = set()
         for part in block.walk():
             if part.sizes:
@@ -167,11 +173,13 @@ class GroupBuilder:
                 rows |= self.rows[part.final.name]
                 copies |= self.copies[part.final.name]
                 read_in_place |= self.direct[part.final.name]
+                unstaged |= self.unstaged[part.final.name]
                 converted |= self.converted[part.final.name]
         exprs, words = [node.expr for node in block.nodes], dict(target.units)
         units = {node.name: words[fn] for node in block.nodes if (fn := dot_inside(node.expr.value)) in words}
-        units |= {part.nodes[0].name: part.unit for part in block.walk() if part.unit}
-        narrow = {tensor for part in block.walk() if part.unit for tensor in operands(part.nodes[0].expr)}
+        products = {name: unit for part in block.walk() for name, unit in part.units.items()}
+        units |= products
+        narrow = {tensor for node in block.nodes if node.name in products for tensor in operands(node.expr)}
         wide = wide_inside(exprs, {*outputs, *narrow}, self.graph.tensors, target.widened)
         sums = {name for name in _sums(block) if name not in wide and self.graph.tensors[name].ttype in target.widened}
         variant = Variant(
@@ -183,7 +191,7 @@ class GroupBuilder:
             order=order,
             raster=raster,
             tails=tails,
-            loads=_loads(block, target, read_in_place),
+            loads=_loads(block, target, read_in_place, unstaged),
             layouts={target.core_level: layouts} if layouts else {},
             pads=_at(target.core_level, {tensor: pad for tensor, (pad, _) in rows.items() if pad}),
             swizzles=_at(target.core_level, {tensor: swizzle for tensor, (_, swizzle) in rows.items() if swizzle}),
@@ -214,9 +222,10 @@ def _arrays(tile: TaskTile) -> tuple[dict[str, Ints], dict[str, dict[str, Ints]]
     return sizes, {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
 
 
-def _loads(block: Block, target: TargetModel, direct: Set[str]) -> dict[str, tuple[str, ...]]:
+def _loads(block: Block, target: TargetModel, direct: Set[str], unstaged: Set[str]) -> dict[str, tuple[str, ...]]:
     """Operands travel through every level above the one they wait in, up to a core's, and are read there, those in
-    `direct` up to the level below it; tables that data index stay where they are."""
+    `direct` up to the level below it; what is `unstaged` passes a core's level on its way up to the highest one and
+    down from it; tables that data index stay where they are."""
     results = {node.name for node in block.nodes}
     waits: dict[str, int] = {}
     for e, level in block.connections().items():
@@ -233,15 +242,17 @@ def _loads(block: Block, target: TargetModel, direct: Set[str]) -> dict[str, tup
             if loads.get(tensor) != ():
                 top = target.core + (tensor not in direct)
                 loads[tensor] = () if stays else tuple(level.name for level in target.levels[below + 1 : top])
-    return loads
+                if tensor in unstaged:
+                    loads[tensor] = (*(level.name for level in target.levels[below + 1 : target.core]), target.top)
+    return loads | dict.fromkeys(sorted(results & unstaged), ())
 
 
 def _sums(block: Block) -> Iterator[str]:
     """Results of units of matrices that no other part of a group reads."""
     for part in block.walk():
-        name = part.nodes[0].name
-        if part.unit and all(node in part.nodes for node in block.nodes if name in operands(node.expr)):
-            yield name
+        for name in part.units:
+            if all(node in part.nodes for node in block.nodes if name in operands(node.expr)):
+                yield name
 
 
 def _held(

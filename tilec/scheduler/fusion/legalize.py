@@ -110,7 +110,7 @@ def all_legal(
     groups: Iterable[Members], problem: FusionProblem, builder: GroupBuilder, candidates: int = LOWERED_CANDIDATES
 ) -> bool:
     """Whether none of the groups falls apart."""
-    several = (members for members in groups if len(members) > 1)
+    several = (members for members in groups if len(members) > 1 or problem.chain_of(members) is not None)
     return all(_fitting(members, problem, builder, 1, candidates) for members in several)
 
 
@@ -193,7 +193,7 @@ def _places(
     places: list[int] = []
     for place, tile in enumerate(tiles):
         plan = single_group_plan(members, tile, problem, builder)
-        checked = len(members) > 1
+        checked = len(members) > 1 or problem.chain_of(members) is not None
         legal = all(_is_legal(bind_plan(plan, sizes), roomy, checked) for sizes in problem.scenarios)
         if legal and _overflows_at_largest(plan, problem) == ():
             places.append(place)

@@ -1,13 +1,14 @@
 """Groups whose reductions share a reduce loop through rescaling rules, where that is faster or all that fits.
 
 For a chain of such reductions the groups around it are cut anew: every reduction of the chain becomes a part of its
-own, what runs in the loop is kept apart from what runs before and behind it, and all of the chain stays together.
-The partition of these parts is taken where it is predicted to gain (W09, W16).
+own, what runs in the loop is kept apart from what runs before and behind it, and all of the chain stays together; or,
+where products follow one another in registers, all of the loop becomes one part.  The partition of these parts is taken
+where it is predicted to gain (W09, W16).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import ClassVar
@@ -27,6 +28,7 @@ from tilec.scheduler.online.shared_reductions import SharedReductions, find_shar
 from tilec.scheduler.refusals import edge_name
 from tilec.scheduler.search_cache import Part
 from tilec.scheduler.state import GroupSet, Members, SearchState, SearchStep
+from tilec.scheduler.tiling.product_chains import product_chain
 from tilec.scheduler.trace import Trace
 
 
@@ -65,8 +67,8 @@ def join_reductions(
     """The groups, those around chains of reductions in their place where that gains; why edges are not connected."""
     problem, rest = whole.problem, list(whole.groups)
     regions: list[GroupSet] = []
-    decided: dict[object, tuple[Members, ...]] = {}
-    for chain in _chains(problem, options.short_rows):
+    decided: dict[object, tuple[bool, tuple[Members, ...]]] = {}
+    for chain, long in _chains(problem, options.short_rows):
         touched = _touched(problem, chain, rest)
         if not touched:
             continue
@@ -74,23 +76,76 @@ def join_reductions(
         key = region.key(range(len(region.parts)), tuple(sorted(region.outputs & region.home.keys())))
         key = (key, tuple(problem.key(members, problem.leaving(members)) for members in touched))
         cut = partition_parts(region, _copied(refused, chain, region), options.partition)
+        held = _held(region, chain)
         if key not in decided:
-            groups, cost = cut.groups, _cost(region, cut.groups)
-            together = (tuple(range(len(region.parts))),)
-            if _cost(region, together) * options.gain <= cost and all_legal(together, region, builder):
-                groups = together
-            gains = cost < _cost(problem, touched) * options.gain
-            decided[key] = groups if gains and all_legal(groups, region, builder) else ()
+            apart = _cost(problem, touched)
+            groups = _gaining(region, cut.groups, apart, builder, options) if long else ()
+            decided[key] = False, groups
+            least = _cost(region, groups) if groups else apart
+            if held is not None and (above := _gaining(held, _parts_of(held, options), least, builder, options)):
+                decided[key] = True, above
+        in_registers, groups = decided[key]
+        if in_registers and held is not None:
+            region, cut = held, partition_parts(held, _copied(refused, chain, region), options.partition)
         others = [members for members in rest if members not in touched]
-        joined = GroupSet(region, decided[key])
-        if decided[key] and _can_run([*regions, joined, GroupSet(problem, tuple(others))]):
+        joined = GroupSet(region, groups)
+        if groups and _can_run([*regions, joined, GroupSet(problem, tuple(others))]):
             rest, refused = others, dict(cut.refused)
             regions.append(joined)
     return (*regions, GroupSet(problem, tuple(rest))), refused
 
 
-def _chains(problem: FusionProblem, short_rows: int) -> tuple[SharedReductions, ...]:
-    """Chains of long reductions among the nodes of all parts; a core's level holds less than `short_rows` rows."""
+def _parts_of(problem: FusionProblem, options: JoinReductions) -> tuple[Members, ...]:
+    return partition_parts(problem, {}, options.partition).groups
+
+
+def _gaining(
+    region: FusionProblem, groups: tuple[Members, ...], least: float, builder: GroupBuilder, options: JoinReductions
+) -> tuple[Members, ...]:
+    """The groups of a region, or all of its parts in one where that takes about as long; none unless they gain and are
+    legal."""
+    cost = _cost(region, groups)
+    together = (tuple(range(len(region.parts))),)
+    if (
+        len(region.parts) > 1
+        and _cost(region, together) * options.gain <= cost
+        and all_legal(together, region, builder)
+    ):
+        groups = together
+    gains = cost < least * options.gain
+    return groups if gains and all_legal(groups, region, builder) else ()
+
+
+def _held(region: FusionProblem, chain: SharedReductions) -> FusionProblem | None:
+    """A region whose loop is one part, which begins with a product that only the loop reads and ends with another one,
+    so that nothing between them is stored; None without such products."""
+    inside = sorted({region.home[name] for name in chain.inside})
+    loop = tuple(node for number in inside for node in region.parts[number])
+    if (
+        not region.target.matrices
+        or loop[-1].name != chain.leader
+        or region.outputs & {node.name for node in loop[:-1]}
+    ):
+        return None
+    for number, part in enumerate(region.parts):
+        readers = {n for node in part for n in region.users.get(node.name, ())}
+        if number in inside or not readers or not readers <= set(inside) or not region.outputs.isdisjoint(_names(part)):
+            continue
+        if product_chain((*part, *loop), region.graph, region.target) is not None:
+            parts = [each for n, each in enumerate(region.parts) if n not in (*inside, number)]
+            parts.append((*part, *loop))
+            order = execution_order(needs_of(parts), range(len(parts)))
+            return replace(region, parts=tuple(parts[i] for i in order))
+    return None
+
+
+def _names(part: Part) -> set[str]:
+    return {node.name for node in part}
+
+
+def _chains(problem: FusionProblem, short_rows: int) -> Iterator[tuple[SharedReductions, bool]]:
+    """Chains of reductions among the nodes of all parts, each with whether it is long: a core's level holds less than
+    `short_rows` rows. Short ones may gain where products follow one another in registers."""
     nodes = {node.name for part in problem.parts for node in part}
     exprs = [node.expr for node in problem.graph.nodes if node.name in nodes]
     lengths: dict[str, int] = {}
@@ -104,9 +159,12 @@ def _chains(problem: FusionProblem, short_rows: int) -> tuple[SharedReductions, 
     level = target.levels[-1].capacity if target.hides_latency_by_threads else None
     short = (target.capacity if level is None else level) // short_rows
     long = {name for name, n in lengths.items() if n * element_bytes(problem.graph.tensors[name].ttype) > short}
-    if not any(lengths[name] == lengths[other] for name in long for other in ahead[name]):
-        return ()
-    return tuple(c for c in find_shared_reductions(exprs, problem.graph.tensors, problem.outputs) if c.leader in long)
+    of_interest = lengths.keys() if target.matrices else long
+    if not any(lengths[name] == lengths[other] for name in of_interest for other in ahead[name]):
+        return
+    for chain in find_shared_reductions(exprs, problem.graph.tensors, problem.outputs):
+        if chain.leader in of_interest:
+            yield chain, chain.leader in long
 
 
 def _touched(problem: FusionProblem, chain: SharedReductions, groups: Sequence[Members]) -> list[Members]:

@@ -189,11 +189,13 @@ def _work(
     for tensor, whole in read_in_place(problem, seen).items():
         copied = copied - np.where(whole, loaded[tensor], 0)
     for name, times in loops.sums.items():
-        if target.spills_sums or problem.chain is not None:
+        if (target.spills_sums or problem.chain is not None) and not problem.accumulates_above:
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * times * (times > 1)
     ports: list[Floats] = []
     if target.hides_latency_by_threads:  # loads and results pass the level's ports as what registers read does
-        ports.append((read + final) / target.feed)
+        past = sum((loaded[t] for t in problem.unstaged if t in loaded), start=np.asarray(0.0))
+        past = past + (final if problem.final.tensor in problem.unstaged else 0)
+        ports.append((read + final - past) / target.feed)
     if problem.banked:
         ports.append(conflicting_bytes(problem, seen, loaded) / target.feed)
     return TaskWork(

@@ -77,7 +77,8 @@ def task_cycles(target: TargetModel, works: Sequence[PartWork], registers: TaskR
     for work in works:
         total = total + work.shared(target, resident)
     if target.hides_latency_by_threads:
-        total = total * np.where(registers.least > target.register_bytes, target.costs.spilled, 1.0)
+        spills = (registers.least > target.register_bytes) | (registers.unit > (target.levels[-1].capacity or inf))
+        total = total * np.where(spills, target.costs.spilled, 1.0)
     return total
 
 
@@ -100,7 +101,7 @@ def _part_work(
         widths.insert(0, size)
     count: Floats = np.asarray(prod(tiles.values()) * _crossing(problem, tile, box), np.float64)
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
-    anchor = problem.parts[number][0].expr
+    anchor = problem.parts[number][tile.further[-1][0] if tile.further else 0].expr
     cycles = cycles * _ragged_depth(problem, anchor, tile, loops)
     if tile.warps > 1:
         cycles = cycles * np.where(_takes_groups(problem, number, tile, seen, loops), 1.0, NO_CODE)

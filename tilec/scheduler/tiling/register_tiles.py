@@ -34,8 +34,9 @@ class RegisterTile:
     along other iterators are narrower instead of overlapping those before them.  `held` are places among the first
     node's operands: those that a core's level holds in the type that half precision is computed in.  `panelled` tells
     that the first node reads constants that are packed in panels of the tile's width along the vector iterator.  `unit`
-    is the unit of matrices that computes the first node, "" where vectors do; `sides` are the final node's iterators of
-    the product's rows and columns; tiles of a group of `warps` lie beside one another along the rows.
+    is the unit of matrices that computes the first node, "" where vectors do; `further` are places of nodes that units
+    compute as well, with these; `sides` are the final node's iterators of the product's rows and columns; tiles of a
+    group of `warps` lie beside one another along the rows.
     """
 
     sizes: Mapping[str, int]
@@ -48,10 +49,22 @@ class RegisterTile:
     unit: str = ""
     sides: tuple[str, str] = ("", "")
     warps: int = 1
+    further: tuple[tuple[int, str], ...] = ()
+
+    def products(self, part: Sequence[Node]) -> dict[str, str]:
+        """The nodes of a part that units of matrices compute, with these."""
+        first = {part[0].name: self.unit} if self.unit else {}
+        return first | {part[place].name: unit for place, unit in self.further}
 
     def grain(self, iterator: str, extent: int) -> int:
         """What sizes of a core's tile along an iterator of the final node are multiples of."""
         return self.sizes.get(iterator, extent) * (self.warps if iterator == self.sides[0] else 1)
+
+
+def narrow_operands(parts: Sequence[Sequence[Node]], tiles: Sequence[RegisterTile]) -> frozenset[str]:
+    """Tensors that units of matrices take in their own type."""
+    computed = ((part, tile.products(part)) for part, tile in zip(parts, tiles, strict=False))
+    return frozenset(t for part, names in computed for node in part if node.name in names for t in operands(node.expr))
 
 
 def register_tile(
@@ -93,7 +106,9 @@ def register_tile(
         varies = any(variables(anchor.domain[i]) for i in tile.sizes)
         sizes, cycles, clipped = tile.sizes, tile.cycles, tile.clipped and not varies
     else:
-        sizes = _elementwise(anchor, lanes, numbers, within or {}, worth < 1, target)
+        widest = max(element_bytes(graph.tensors[t].ttype) for node in part for t in (node.name, *operands(node.expr)))
+        wide = max(lanes, target.lanes(widest)) if target.hides_latency_by_threads else lanes
+        sizes = _elementwise(anchor, wide, numbers, within or {}, worth < 1, target)
         sizes |= {i: n for i, n in (decided or {}).items() if i in sizes}
         cycles = float(target.costs.tile_overhead)
         clipped = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilec.scheduler.analysis.contraction import is_contraction
-from tilec.scheduler.analysis.window_propagation import Ints, extents_of
+from tilec.scheduler.analysis.window_propagation import Ints, extents_of, volume
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import TileFootprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
@@ -18,20 +18,23 @@ WORD = 4
 
 @dataclass(frozen=True, slots=True)
 class TaskRegisters:
-    """Bytes of registers that a task takes, those of the part that needs most, and the `least` with which nothing
-    spills."""
+    """Bytes of registers that a task takes, those of the part that needs most, the `least` with which nothing spills,
+    and those that a `unit` needs at once for products that follow one another."""
 
     taken: Ints
     least: Ints
+    unit: Ints
 
 
 def task_registers(problem: TilingProblem, seen: TileFootprints) -> TaskRegisters:
     """The registers of a task; none where no units of a core work side by side."""
     target, costs = problem.target, problem.target.costs
     taken: Ints = np.asarray(1, np.int64)
-    least = taken
+    least, most = taken, np.asarray(0, np.int64)
     for number, tile in enumerate(problem.tiles if target.hides_latency_by_threads else ()):
         units, points = _units(problem, number, tile, seen)
+        if tile.further:
+            most = np.maximum(most, points + costs.beside_sums * target.lanes_bytes)
         few, many = (
             np.asarray(units * (points + beside * target.lanes_bytes))
             for beside in (costs.beside_points, costs.beside_sums)
@@ -39,18 +42,22 @@ def task_registers(problem: TilingProblem, seen: TileFootprints) -> TaskRegister
         alone = tile.warps == 1
         taken = np.maximum(taken, few if alone and not is_contraction(problem.parts[number][0].expr) else many)
         least = np.maximum(least, few if alone else many)
-    return TaskRegisters(taken, least)
+    return TaskRegisters(taken, least, most)
 
 
-def _units(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> tuple[Ints, int]:
-    """Units that compute a part of a task at a time, and the bytes of the points of one."""
-    target, final = problem.target, problem.parts[number][-1].expr
+def _units(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> tuple[Ints, Ints]:
+    """Units that compute a part of a task at a time, and the bytes of the points of one: those of its result, and of
+    what a step of products that follow one another begins with."""
+    target, first, final = problem.target, problem.parts[number][0].expr, problem.parts[number][-1].expr
     box, extents = seen.boxes.get(final.tensor, {}), extents_of(final, problem.numbers)
-    units, points = np.asarray(1, np.int64), WORD
+    units, points = np.asarray(1, np.int64), np.asarray(WORD, np.int64)
     for iterator in final.spatial:
         size = tile.sizes.get(iterator) or extents.get(iterator) or 1
         lo, hi = box.get(iterator, (0, size))
         units, points = units * -(-np.asarray(hi - lo) // size), points * size
+    if tile.further and first.tensor in seen.boxes:
+        begun = volume([seen.boxes[first.tensor][i] for i in first.spatial])
+        points = points + WORD * -(-begun // np.maximum(units, 1))
     if tile.warps == 1:  # units take turns
         units = np.minimum(units, max(1, target.costs.task_threads * WORD // target.lanes_bytes))
     return -(-units // target.costs.schedulers) * target.costs.schedulers, points

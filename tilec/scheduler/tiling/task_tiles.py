@@ -84,16 +84,17 @@ def task_tiles(problem: TilingProblem, most: int, known: Sequence[TaskTile] = ()
     """The best candidates, best first (W17): those that fit, or the smallest one if none does.
 
     Groups of several parts that fit a cache take no reduce steps: sums that go through it seldom pay.  Those that
-    share a reduce loop always do.  Steps of tiles whose bound exceeds `most` tiles, of these or of those `known` of
-    the same group, are not tried.
+    share a reduce loop always do, unless all of it stays above the level.  Steps of tiles whose bound exceeds `most`
+    tiles, of these or of those `known` of the same group, are not tried.
     """
-    trials = [_plain(problem, candidates(problem))] if problem.chain is None else []
+    whole = problem.chain is None or problem.accumulates_above
+    trials = [_plain(problem, candidates(problem))] if whole else []
     limit = _limit(problem, trials, known, most)
     if len(problem.parts) == 1 or not problem.target.spills_sums or not any(trial.fits.any() for trial in trials):
         trials += _with_steps(problem, candidates(problem, most=MAX_CANDIDATES // ROUNDS), limit)
     if limit == inf and not any(trial.fits.any() for trial in trials):
         finer = candidates(problem, fine=True, most=MAX_CANDIDATES // ROUNDS)
-        trials += [_plain(problem, finer)] if problem.chain is None else []
+        trials += [_plain(problem, finer)] if whole else []
         trials += _with_steps(problem, finer, limit)
     return _ranked(problem, trials, most)
 
@@ -239,7 +240,8 @@ def _steppable(problem: TilingProblem) -> list[str]:
     it."""
     shared = problem.chain.members if problem.chain is not None else ()
     implicit = problem.target.is_cached
-    anchors = [part[0].expr for part in problem.parts if part[0].expr.reduce and part[0].name not in shared]
+    leading = [part[0] for part in problem.parts if len(part) == 1 or not part[-1].expr.reduce]
+    anchors = [node.expr for node in leading if node.expr.reduce and node.name not in shared]
     cut = [e for e in anchors if is_contraction(e) or not implicit]
     length = {e.tensor: prod(extent_of(e.domain[i], problem.numbers) for i in e.reduce) for e in cut}
     return sorted((e.tensor for e in cut), key=lambda name: length[name], reverse=True)[:STEPPED]

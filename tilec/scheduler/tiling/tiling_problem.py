@@ -16,6 +16,7 @@ from tilec.ir.expr import (
     Access,
     ById,
     Call,
+    Const,
     Expr,
     TensorExpr,
     Var,
@@ -39,7 +40,7 @@ from tilec.scheduler.online.shared_reductions import SharedReductions
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.common_iterators import CommonIterators, common_iterators
 from tilec.scheduler.tiling.further_sinks import FurtherSinks, further_sinks
-from tilec.scheduler.tiling.register_tiles import RegisterTile
+from tilec.scheduler.tiling.register_tiles import RegisterTile, narrow_operands
 from tilec.scheduler.tiling.tile_footprints import (
     Movers,
     TileFootprints,
@@ -144,12 +145,12 @@ class TilingProblem:
             parts = [number for number, _, _ in reads]
             own = self.made.get(tensor)
             if own is None:
-                if tensor not in self.indexed | self.streamed:
+                if tensor not in self.indexed | self.streamed | self.unstaged:
                     found[tensor] = (min(parts), max(parts))
             elif max(parts) > own or tensor in self.outputs:
                 found[tensor] = (own, max(parts))
         last = len(self.parts) - 1
-        for tensor in (*self.outputs, self.final.tensor):
+        for tensor in {*self.outputs, self.final.tensor} - self.unstaged:
             found.setdefault(tensor, (self.made.get(tensor, last), self.made.get(tensor, last)))
         return found
 
@@ -168,6 +169,24 @@ class TilingProblem:
                 continue
             access, *others = (a for a in accesses(exprs[reader]) if a.tensor == tensor)
             if all(other == access for other in others) and _once(access, exprs[reader]):
+                found.add(tensor)
+        return frozenset(found)
+
+    @cached_property
+    def unstaged(self) -> frozenset[str]:
+        """Tensors that units of a core load and store themselves, past its level, where that hides no latency: operands
+        of which an elementwise part that alone reads them reads every element once, and the result of such a part."""
+        if not self.target.hides_latency_by_threads or self.target.is_cached:
+            return frozenset()
+        exprs = {node.name: node.expr for node in self.nodes}
+        pointwise = {n for n, part in enumerate(self.parts) if not any(node.expr.reduce for node in part)}
+        made = {self.final.tensor} if len(self.parts) - 1 in pointwise and not self.sinks.names else set[str]()
+        found = made - self.readers.keys()
+        for tensor, reads in self.readers.items():
+            parts = {number for number, _, _ in reads}
+            alone = tensor not in self.made.keys() | self.staged | self.indexed and len(parts) == 1
+            read = [(access, exprs[name]) for _, _, name in reads for access in accesses(exprs[name])]
+            if alone and parts <= pointwise and all(_as_made(a, expr) for a, expr in read if a.tensor == tensor):
                 found.add(tensor)
         return frozenset(found)
 
@@ -200,11 +219,23 @@ class TilingProblem:
         results that lanes store at once (0 of operands)."""
         stored = {unit.name: unit.sums[1].lanes * unit.sums[1].vector for unit, _ in self.target.matrices}
         return {
-            row.tensor: (row, stored[tile.unit] if row.is_result else 0)
+            row.tensor: (row, stored[unit] if row.is_result else 0)
             for part, tile in zip(self.parts, self.tiles, strict=False)
-            if tile.unit
-            for row in banked_rows(part, tile.vector)
+            for name, unit in tile.products(part).items()
+            for row in banked_rows(_from(part, name), tile.vector)
+            if row.tensor not in self.private
         }
+
+    @cached_property
+    def private(self) -> frozenset[str]:
+        """Tensors that one part makes and alone reads: they stay in registers."""
+        reading = {t: {number for number, _, _ in reads} for t, reads in self.readers.items()}
+        return frozenset(t for t, own in self.made.items() if t not in self.held and reading.get(t) == {own})
+
+    @property
+    def accumulates_above(self) -> bool:
+        """Whether the sums of a loop of several reductions stay above a core's level: one part has all of them."""
+        return self.chain is not None and len({self.made[name] for name in self.chain.members}) == 1
 
     @cached_property
     def converted(self) -> frozenset[str]:
@@ -218,7 +249,7 @@ class TilingProblem:
     @cached_property
     def rounded_sums(self) -> frozenset[str]:
         """Results of half precision that a loop of several reductions adds to in the core's level."""
-        members = self.chain.members if self.chain is not None else ()
+        members = self.chain.members if self.chain is not None and not self.accumulates_above else ()
         halves = {name for name in members if self.graph.tensors[name].ttype in self.target.widened}
         return frozenset(halves - self.wide)
 
@@ -366,9 +397,7 @@ class TilingProblem:
     def wide(self) -> frozenset[str]:
         """Half precision tensors that are held as f32."""
         exprs = [node.expr for node in self.nodes]
-        pairs = zip(self.parts, self.tiles, strict=False)
-        narrow = {tensor for part, tile in pairs if tile.unit for tensor in operands(part[0].expr)}
-        kept = {*self.outputs, self.final.tensor, *narrow}
+        kept = {*self.outputs, self.final.tensor, *narrow_operands(self.parts, self.tiles)}
         return frozenset(wide_inside(exprs, kept, self.graph.tensors, self.target.widened))
 
     def bytes_of(self, tensor: str) -> int:
@@ -442,10 +471,23 @@ def _dependent(rescale: Expr) -> dict[frozenset[str], int]:
     return {moved: count for moved, count in found.items() if count}
 
 
+def _from(part: Sequence[Node], name: str) -> Sequence[Node]:
+    """A part from a node on."""
+    return part[next(place for place, node in enumerate(part) if node.name == name) :]
+
+
 def _strided(access: Access, moving: frozenset[str]) -> bool:
     """Whether iterators move an index by more than one element at a time."""
     terms = (term for index in access.index for term in linear_form(index)[0].items())
     return any(abs(stride) != 1 and not moving.isdisjoint(variables(atom)) for atom, stride in terms)
+
+
+def _as_made(access: Access, expr: TensorExpr) -> bool:
+    """Whether an access reads a tensor in the order in which a node makes its own, an element for each."""
+    moving = [i for i, e in zip(expr.spatial, expr.shape, strict=True) if constant_value(e) != 1]
+    return [index.name for index in access.index if isinstance(index, Var) and index.name in moving] == moving and all(
+        isinstance(index, Var | Const) for index in access.index
+    )
 
 
 def _once(access: Access, expr: TensorExpr) -> bool:
