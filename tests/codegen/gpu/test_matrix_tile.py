@@ -9,8 +9,12 @@ import pytest
 from tests.codegen.gpu.kernels import emulated, program
 from tests.emulator.kernels import needs_compiler
 from tests.programs import buffer, compute, load, loop, tensor, whole
+from tilec.codegen.gpu import matrix_tile
+from tilec.codegen.gpu.axes import Axis
 from tilec.codegen.gpu.lanes import lane_maps
+from tilec.codegen.gpu.matrix_sums import Sums
 from tilec.errors import UnsupportedError
+from tilec.ir.expr import Const
 from tilec.ir.program import Allocate, Fill, StoreTiles
 from tilec.ir.verify.program import check_program
 from tilec.spec.resolve import device_source, parse_device
@@ -106,6 +110,14 @@ def test_what_follows_in_registers_reads_the_sums_where_lanes_have_them():
     np.testing.assert_array_equal(found["top"], c.max(1))
     np.testing.assert_array_equal(found["E"], c - c.max(1, keepdims=True))
     assert "t_shfl_xor" in text, "four lanes have a row"
+
+
+@pytest.mark.parametrize(("down", "unrolled"), [(2, 4), (4, 2)])
+def test_steps_along_the_depth_are_unrolled_where_registers_suffice(down, unrolled):
+    """Fragments of four steps want 96 and 128 registers beside 64 and 128 sums."""
+    along = Axis("m", ("#r", Const(1)), ("#v", 1), Const(0), Const(0))
+    sums = Sums("acc", along, along, down, 8, 2, 2)
+    assert matrix_tile._unrolled(4, sums, UNITS["mma.m16n8k16.f16"], 32) == unrolled
 
 
 def test_padded_rows_hold_the_same():

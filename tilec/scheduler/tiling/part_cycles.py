@@ -16,13 +16,14 @@ from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.bank_layouts import row_layouts
 from tilec.scheduler.tiling.reduce_loops import Floats, Ints, ReduceLoops, Steps
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.register_use import TaskRegisters, task_registers
+from tilec.scheduler.tiling.register_use import TaskRegisters, task_registers, task_units
 from tilec.scheduler.tiling.task_needs import task_needs
 from tilec.scheduler.tiling.tile_footprints import TileFootprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
 NO_CODE = 1e6
-"""Times as long as tiles count that units that read operands in memory do not compute."""
+"""Times as long as tiles count that have no code: those that units that read operands in memory do not compute, and
+those of more units around a reduce loop, at whose barriers all meet, than compute a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,9 @@ def _part_work(
     cycles = cycles * _ragged_depth(problem, anchor, tile, loops)
     if tile.warps > 1:
         cycles = cycles * np.where(_takes_groups(problem, number, tile, seen, loops), 1.0, NO_CODE)
+    if target.hides_latency_by_threads and anchor.tensor in loops.sums:
+        together = (loops.sums[anchor.tensor] > 1) & (prod(tiles.values()) > task_units(target))
+        cycles = cycles * np.where(together, NO_CODE, 1.0)
     if expr.tensor in loops.sums:
         for moved, rescaled in problem.rescaling.get(expr.tensor, {}).items():
             times = prod((hi - lo if i in moved else tiles[i] for i, (lo, hi) in box.items() if i in tiles), start=1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tilec.scheduler.analysis.contraction import is_contraction
 from tilec.scheduler.analysis.window_propagation import Ints, extents_of, volume
+from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import TileFootprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
@@ -45,6 +46,11 @@ def task_registers(problem: TilingProblem, seen: TileFootprints) -> TaskRegister
     return TaskRegisters(taken, least, most)
 
 
+def task_units(target: TargetModel) -> int:
+    """Units that compute a task at a time at most."""
+    return max(1, target.costs.task_threads * WORD // target.lanes_bytes)
+
+
 def _units(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> tuple[Ints, Ints]:
     """Units that compute a part of a task at a time, and the bytes of the points of one: those of its result, and of
     what a step of products that follow one another begins with."""
@@ -59,5 +65,5 @@ def _units(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFo
         begun = volume([seen.boxes[first.tensor][i] for i in first.spatial])
         points = points + WORD * -(-begun // np.maximum(units, 1))
     if tile.warps == 1:  # units take turns
-        units = np.minimum(units, max(1, target.costs.task_threads * WORD // target.lanes_bytes))
+        units = np.minimum(units, task_units(target))
     return -(-units // target.costs.schedulers) * target.costs.schedulers, points
