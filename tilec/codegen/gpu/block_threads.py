@@ -7,9 +7,19 @@ from math import prod
 
 from tilec.codegen.gpu.spread_loops import spread_nest, spread_nests
 from tilec.ir.algebra import KnownRanges, bounds_of
-from tilec.ir.expr import Expr, constant_value
+from tilec.ir.expr import Binary, Expr, constant_value
 from tilec.ir.lifetimes import statements
-from tilec.ir.program import Allocate, Barrier, Fill, LoadTiles, Loop, Program, Statement, StoreTiles
+from tilec.ir.program import (
+    Allocate,
+    Barrier,
+    ComputeTile,
+    Fill,
+    LoadTiles,
+    Loop,
+    Program,
+    Statement,
+    StoreTiles,
+)
 
 MOST_THREADS = 1024
 """Threads of a block (CUDA C++ Programming Guide, Compute Capabilities; HIP the same)."""
@@ -32,13 +42,15 @@ def threads_of(
     shared_bytes: Expr,
     group: int = 1,
     room: int = MOST_THREADS,
+    grid: Expr | None = None,
 ) -> int:
-    """The threads of a block of a program with such a body, whole groups of so many warps; no more than registers have
-    `room` for, where units may take turns.
+    """The threads of a block of a program with such a body, one of a grid, whole groups of so many warps; no more than
+    registers have `room` for, where units may take turns.
 
-    Units without an iteration of a nest wait for those that have one. Of the numbers of units under which the nests
-    take the least time, that which lets most units share a core is taken.
+    Units without an iteration of a nest wait for those that have one, as long as its tiles take. Of the numbers of
+    units under which the nests take the least time, that which lets most units share a core is taken.
     """
+    works = [_work(spread_nest(nest[0])[1], ranges) for nest in spread_nests(body)]
     counts = [prod(bounds_of(loop.extent, ranges)[1] or MOST_THREADS for loop in nest) for nest in spread_nests(body)]
     whole = max(32, lanes) * group
     fewest, most = -(-FEW_THREADS // lanes), MOST_THREADS // lanes
@@ -54,15 +66,31 @@ def threads_of(
     core, unit = program.levels[1], program.levels[2]
     held = max(1, constant_value(shared_bytes) or core.capacity or 1)
     resident = min(MOST_BLOCKS, max(1, (core.capacity or held) // held))
+    blocks = bounds_of(grid, ranges)[1] if grid is not None else None
+    if blocks is not None:
+        resident = min(resident, max(1, -(-blocks // core.units)))
     slots = unit.units or most
 
     def worth(units: int) -> tuple[float, int, int]:
         active = units * max(1, min(resident, slots // units))
-        idle = sum(-(-count // units) * units for count in counts)
+        idle = sum(-(-count // units) * units * work for count, work in zip(counts, works, strict=True))
         return idle * max(1.0, ENOUGH * slots / active), -active, units
 
     chosen = min((n for n in range(least, largest + 1) if n * lanes % whole == 0), key=worth, default=largest)
     return min(MOST_THREADS, -(-chosen * lanes // whole) * whole)
+
+
+def _work(body: Sequence[Statement], ranges: KnownRanges) -> int:
+    """Points that an iteration of a nest computes, those of reductions for every element."""
+    total = 1
+    for statement in body:
+        match statement:
+            case ComputeTile(_, box):
+                widths = (bounds_of(Binary("-", hi, lo), ranges)[1] for _, lo, hi in box)
+                total += prod(1 if width is None else max(0, width) for width in widths)
+            case Loop(_, extent, inside) if statement.kind != "spread":
+                total += _work(inside, ranges) * (bounds_of(extent, ranges)[1] or 1)
+    return total
 
 
 def private_buffers(program: Program) -> frozenset[str]:
