@@ -247,7 +247,7 @@ def _terms(problem: TilingProblem, work: TaskWork, *, least: bool = False, stage
         late = np.zeros(1) if least else _late(problem.target, longer / turns, stream / turns, stages)
         hidden = np.where(least | (stages > 1), 0 if least else shorter / turns, hidden)
         wait = np.where(least | (stages > 1), costs.round + rounds * late, wait)
-    wait = costs.task + wait / resident
+    wait = costs.task + (wait + costs.phase * max(0, problem.phases - 1)) / resident
     task = longer + hidden + copy + wait
     span = np.where(
         tasks == 1,

@@ -208,6 +208,11 @@ class TilingProblem:
         return frozenset(t for t in laid_out | self.halos | self.converted if t not in self.made)
 
     @cached_property
+    def phases(self) -> int:
+        """Parts before which a core's level is loaded from below it."""
+        return len({first for tensor, (first, _) in self.held.items() if tensor not in self.made})
+
+    @cached_property
     def ragged(self) -> frozenset[str]:
         """Halos that reductions read outside of along rows, so that elements of a row have guards of their own."""
         return frozenset(
