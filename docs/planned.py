@@ -93,11 +93,11 @@ def host_memory() -> list[str]:
     return _table(["model", "image", "device", "none", "full", "times less"], rows)
 
 
-def v100() -> list[str]:
-    """Launches, traffic and time on a V100 at batch 1 and 64, with the geometric means of the gains."""
+def batches(name: str) -> list[str]:
+    """Launches, traffic and time of a study at batch 1 and 64, with the geometric means of the gains."""
     head = ["model", "batch", "launches, none / full", "traffic, none / full", "gain", "predicted, none / full", "gain"]
     cells, gains = [], dict[int, list[tuple[float, float]]]()
-    for none, full in _pairs(rows_of_recipe("studies/v100")):
+    for none, full in _pairs(rows_of_recipe(name)):
         assert none.found is not None
         assert full.found is not None
         model, _, _, traffic, less, times, gain = _gain(none, full, "batch")
@@ -220,7 +220,8 @@ REGIONS: Mapping[str, Region] = {
     "plan-line": Region("bounds.md", plan_of_bert),
     "sensitivity": Region("benchmarks.md", sensitivity),
     "host-memory": Region("benchmarks.md", host_memory),
-    "v100": Region("benchmarks.md", v100),
+    "v100": Region("benchmarks.md", lambda: batches("studies/v100")),
+    "mi50": Region("benchmarks.md", lambda: batches("studies/mi50")),
     "patterns": Region("benchmarks.md", patterns),
     "fusion": Region("benchmarks.md", fusion),
     "ladder-memory": Region("benchmarks.md", lambda: _with_head(ladder.memory())),

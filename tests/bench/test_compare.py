@@ -40,6 +40,7 @@ def theirs(model: Path, feeds: object, threads: int) -> Runner:
     return fake(model.parent / "log", 0.002, "theirs")
 
 
+@pytest.mark.feature("W60")
 def test_runners_take_turns_in_fresh_processes(tmp_path, monkeypatch):
     monkeypatch.setattr(compare, "compiled", ours)
     monkeypatch.setattr(compare, "PAUSE", 0.0)

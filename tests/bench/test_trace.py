@@ -14,6 +14,7 @@ def runs(*lengths: int) -> list[tuple[Span, ...]]:
     return [(Span("fallback/0.onnx", 1000, 1500), Span("r", 2000, 2000 + length)) for length in lengths]
 
 
+@pytest.mark.feature("W55")
 def test_a_group_stands_beside_its_roofline() -> None:
     call, group = shares(product(8), runs(9000, 3000, 5000), host())
     assert (group.name, group.seconds) == ("r", pytest.approx(5e-6))

@@ -23,7 +23,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-@pytest.mark.feature("W44", "W45")
+@pytest.mark.feature("W44", "W45", "W52")
 def test_compile_writes_the_four_artifacts_and_says_what_it_did(compiled):
     folder, ran = compiled
     assert ran.stdout == ""

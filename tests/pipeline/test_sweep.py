@@ -62,6 +62,21 @@ def test_sizes_may_stay_open(tmp_path: Path) -> None:
     assert constant_value(row.found.traffic), "traffic is that of the sizes that the plan is made for"
 
 
+@pytest.mark.feature("W57", "W59")
+@pytest.mark.parametrize("device", ["v100", "mi50"])
+def test_fusion_gains_on_gpus_of_the_paper(device: str) -> None:
+    """A network of its figures 9 and 15, as the recipes plan it: fewer launches, and less predicted time."""
+    source = recipe_source(f"studies/{device}")
+    recipe = validate(SweepRecipe, parse_yaml(source.text, source.place))
+    assert (recipe.devices, recipe.fusion, recipe.shapes["batch"]) == ((device,), ("none", "full"), (1, 64))
+    one = recipe.model_copy(update={"models": recipe.models[1:2], "shapes": {"batch": (1,)}})
+    none, full = sweep(one, parse_yaml(source.text, source.place), lambda *_: None, {})
+    assert none.found is not None
+    assert full.found is not None
+    assert full.found.groups < none.found.groups / 2
+    assert full.found.picoseconds < none.found.picoseconds / 1.5
+
+
 @pytest.mark.feature("W51")
 def test_models_of_the_zoo_are_built_for_batch_and_seq(tmp_path: Path) -> None:
     text = "models: [nerf-mlp]\ndevices: [a100]\nfusion: [none]\nshapes: {seq: [16, 32], batch: 1}"

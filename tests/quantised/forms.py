@@ -47,9 +47,14 @@ FORMS = tuple(
 
 def quantised(name: str, form: Form, path: Path) -> Path:
     """Write the small model `name` of the zoo in a quantised form."""
+    with TemporaryDirectory() as folder:
+        return quantise(miniature(name, "decomposed", Path(folder)), form, path)
+
+
+def quantise(plain: Path, form: Form, path: Path) -> Path:
+    """Write a model in a quantised form."""
     logging.getLogger().setLevel(logging.ERROR)  # it warns of the preprocessing that is done here
     with TemporaryDirectory() as folder:
-        plain = miniature(name, "decomposed", Path(folder))
         prepared = Path(folder) / "prepared.onnx"
         quant_pre_process(plain, prepared, skip_symbolic_shape=True)
         if form.format is None:

@@ -47,7 +47,7 @@ def openvino_properties(threads: int) -> dict[str, str | int]:
 
 def onnxruntime(model: Path, feeds: Mapping[str, Array], threads: int, providers: Sequence[str] = ()) -> Runner:
     """A runner of the model on providers of onnxruntime, that of CPUs the last, inputs and outputs bound to memory of
-    the host."""
+    the device that runs it."""
     ort = import_onnxruntime()
     options = onnxruntime_options(threads)
     begin = time.perf_counter()
@@ -58,12 +58,18 @@ def onnxruntime(model: Path, feeds: Mapping[str, Array], threads: int, providers
         values = dict(zip(names, session.run(names, dict(feeds)), strict=True))
     except Exception as error:  # its exceptions share no base class
         raise TilecError(f"onnxruntime cannot run the model: {str(error).splitlines()[0]}", model.name) from error
-    binding = session.io_binding()
+    binding, memory = session.io_binding(), "cuda" if providers else "cpu"
     for name, array in feeds.items():
-        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array)))
+        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array), memory, 0))
     for name, array in values.items():
-        binding.bind_ortvalue_output(name, ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array)))
-    return Runner(lambda: session.run_with_iobinding(binding), seconds)
+        binding.bind_ortvalue_output(name, ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array), memory, 0))
+
+    def run() -> None:
+        session.run_with_iobinding(binding)
+        if providers:
+            binding.synchronize_outputs()
+
+    return Runner(run, seconds)
 
 
 def openvino(model: Path, feeds: Mapping[str, Array], threads: int) -> Runner:

@@ -86,13 +86,14 @@ class Traced:
 
 
 def compiled(folder: Path, feeds: Mapping[str, Array], threads: int) -> Runner:
-    """A runner of the compiled model in `folder`."""
+    """A runner of the compiled model in `folder`; inputs and outputs lie where it runs."""
     from tilec.runtime import load
 
     begin = time.perf_counter()
     session = load(folder, threads=threads)
     seconds = time.perf_counter() - begin
-    return Runner(session.bound(feeds, session.run(feeds)), seconds)
+    out = session.to_device(session.run(feeds))
+    return Runner(session.bound(session.to_device(feeds), out), seconds)
 
 
 def peak_memory() -> int | None:

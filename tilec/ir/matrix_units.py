@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, TensorExpr, Var, constant_value, variables
+from tilec.ir.expr import Access, Binary, ById, Call, Const, Expr, TensorExpr, Var, constant_value, operands, variables
 from tilec.ir.scalars import is_weak, type_of
 from tilec.ir.types import HALVES
+
+SUMS = ("f32", "i32")
+"""Types of sums."""
 
 LONG = 1 << 16
 """Extent assumed for one that varies."""
@@ -70,13 +74,23 @@ def matrix_product(expr: TensorExpr, ttypes: Mapping[str, str], unit: MatrixUnit
     Columns are the last spatial iterator that one factor alone has, rows the last one that the other alone has; depth
     is the longest reduce iterator. Other iterators are loops around.
     """
-    value = expr.value
-    if isinstance(value, Call) and value.fn == unit.accumulator and len(value.args) == 1:
+    found = _typed_product(ById(expr), tuple(ttypes[tensor] for tensor in operands(expr)))
+    return found[2] if found is not None and found[:2] == (unit.inputs, unit.accumulator) else None
+
+
+@lru_cache(maxsize=1 << 14)
+def _typed_product(node: ById[TensorExpr], types: tuple[str, ...]) -> tuple[tuple[str, str], str, MatrixProduct] | None:
+    """A node whose operands have some types as products of matrices, the types of their factors and of their sums."""
+    expr, value = node.value, node.value.value
+    ttypes = dict(zip(operands(expr), types, strict=True))
+    converted = value.fn if isinstance(value, Call) and value.fn in SUMS and len(value.args) == 1 else ""
+    if isinstance(value, Call) and converted:
         value = value.args[0]
     if expr.reducer != "sum" or not isinstance(value, Binary) or value.op != "*":
         return None
     kind = type_of(value, ttypes)
-    if ("f32" if kind in HALVES else kind) != unit.accumulator:
+    accumulator = "f32" if kind in HALVES else kind
+    if accumulator not in SUMS or converted not in ("", accumulator):
         return None
     factors = [narrow_factor(each, ttypes) for each in (value.left, value.right)]
     if any(body is None for body, _ in factors):
@@ -88,15 +102,14 @@ def matrix_product(expr: TensorExpr, ttypes: Mapping[str, str], unit: MatrixUnit
     if columns is None:
         return None
     right = 0 if columns in used[0] else 1
-    if (factors[1 - right][1], factors[right][1]) != unit.inputs:
-        return None
     rows = next((i for i in reversed(moving) if i in used[1 - right] and i not in used[right]), None)
     depths = [i for i in expr.reduce if i in used[0] and i in used[1]]
     if rows is None or not depths:
         return None
     domain = expr.domain
     depth = max(reversed(depths), key=lambda i: constant_value(domain[i]) or LONG)
-    return MatrixProduct(rows, columns, depth, bodies[1 - right], bodies[right])
+    product = MatrixProduct(rows, columns, depth, bodies[1 - right], bodies[right])
+    return (factors[1 - right][1], factors[right][1]), accumulator, product
 
 
 def reads_in_memory(product: MatrixProduct) -> bool:

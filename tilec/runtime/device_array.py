@@ -37,12 +37,19 @@ class DeviceArray:
         """Its size."""
         return prod(self.shape) * self.dtype.itemsize
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The array for other libraries."""
+        return {"version": 3, "shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False)}
+
 
 def device_array(value: Any) -> DeviceArray | None:
     """The array behind an object that lies on a GPU; None of anything else.
 
     Raises UsageError for an array that is not C-contiguous.
     """
+    if isinstance(value, DeviceArray):
+        return value
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None:
         return _from_interface(value, interface)

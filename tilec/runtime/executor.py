@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tilec.abi.manifest import CallInput, Manifest
 from tilec.errors import ArtifactError, UnavailableError
+from tilec.runtime.device_array import DeviceArray
 from tilec.runtime.times import Times
 
 if TYPE_CHECKING:
@@ -39,6 +40,14 @@ class SteppableRun(Run, Protocol):
 
     def step(self, segment: int, launch: int) -> None:
         """Run one launch of a segment alone. The segment has run as a whole before, on this working memory."""
+
+
+@runtime_checkable
+class RemoteRun(SteppableRun, Protocol):
+    """A steppable run whose operands are copies of memory that the host does not reach."""
+
+    def replace(self, spec: CallInput, array: "NDArray[Any]") -> None:
+        """Let a place of the arena hold what a copy of it holds now."""
 
 
 @runtime_checkable
@@ -78,6 +87,13 @@ class DeviceExecutor(Executor, Protocol):
     @property
     def takes_device_arrays(self) -> bool:
         """Whether inputs may be `tilec.runtime.device_array.DeviceArray`."""
+
+    @property
+    def device_name(self) -> str:
+        """The GPU, in its driver's words."""
+
+    def to_device(self, array: "NDArray[Any]") -> DeviceArray:
+        """A copy of an array on the device, which lives as long as it is held."""
 
 
 Loader = Callable[[Path, Manifest, int, bool, bool], Executor]

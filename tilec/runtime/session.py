@@ -1,8 +1,8 @@
 """A loaded model: checks feeds, runs segments of compiled code and calls of onnxruntime in turn, returns outputs."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,16 @@ from tilec.errors import UnavailableError, UsageError
 from tilec.runtime.addressed import AddressedCall, AddressedExecutor, Shape
 from tilec.runtime.array_call import ArrayCall
 from tilec.runtime.device_array import DeviceArray
-from tilec.runtime.executor import DeviceExecutor, Executor, Run, SizedExecutor, SizedRun, SteppableRun, loader_of
+from tilec.runtime.executor import (
+    DeviceExecutor,
+    Executor,
+    RemoteRun,
+    Run,
+    SizedExecutor,
+    SizedRun,
+    SteppableRun,
+    loader_of,
+)
 from tilec.runtime.fallback import Fallback
 from tilec.runtime.feeds import check_indices, copy_result, gather_inputs, gather_outputs, output_array
 from tilec.runtime.recycled_memory import RecycledMemory
@@ -71,7 +80,8 @@ class Session:
         self._reader = SizeReader(manifest, evaluate)
         self._manifest = manifest
         self._executor = executor
-        self._on_device = isinstance(executor, DeviceExecutor) and executor.takes_device_arrays
+        self._device = executor if isinstance(executor, DeviceExecutor) else None
+        self._on_device = self._device is not None and self._device.takes_device_arrays
         self.threads = threads
         self._taken = dict(manifest.taken)
         self._memory = RecycledMemory()
@@ -93,6 +103,17 @@ class Session:
         """The sizes that vary from run to run, with their ranges."""
         return () if self._manifest.sizes is None else self._manifest.sizes.symbols
 
+    @property
+    def runs_on(self) -> str:
+        """The name of the GPU that runs the model; `host` where this machine's CPU does."""
+        return "host" if self._device is None else self._device.device_name
+
+    def to_device(self, arrays: "Mapping[str, NDArray[Any]]") -> dict[str, Any]:
+        """Copies of inputs or outputs by name that a model reads and writes in place: on its GPU, where it takes them
+        there, as objects with `__cuda_array_interface__`; the same arrays anywhere else."""
+        device = self._device if self._on_device else None
+        return dict(arrays) if device is None else {name: device.to_device(each) for name, each in arrays.items()}
+
     def run(
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]] | None" = None
     ) -> "dict[str, NDArray[Any]]":
@@ -101,8 +122,8 @@ class Session:
         `feeds` maps every input to an array of its type and shape, in any memory layout. Outputs named in
         `out` are written there and returned as the same objects, the others are fresh 64-byte aligned arrays.
         The result does not depend on the number of threads. A model on a GPU takes arrays that lie there, in `feeds`
-        and in `out`: objects with `__cuda_array_interface__` or DLPack. Raises UsageError for feeds that do not fit,
-        TilecError when a part that runs on onnxruntime fails.
+        and in `out`: objects with `__cuda_array_interface__` or DLPack, in place from their second run on.
+        Raises UsageError for feeds that do not fit, TilecError when a part that runs on onnxruntime fails.
         """
         call = self._array_calls.get(self._reader.shapes(feeds))
         results = None if call is None else call.run(feeds, out or {})
@@ -153,7 +174,8 @@ class Session:
             def each(segment: int, memory: Memory) -> None:
                 for number, group in enumerate(self._manifest.segments[segment].groups):
                     if self._has_tasks(_sized(run, arrays.ports), segment, number):
-                        observer.before(group, memory)
+                        with _written_back(run, memory) as seen:
+                            observer.before(group, seen)
                         run.step(segment, number)
                         observer.after(group, memory)
 
@@ -293,6 +315,25 @@ class _Arrays:
     out: "Mapping[str, NDArray[Any]]"
     inputs: list[Any]
     outputs: list[Any]
+
+
+@contextmanager
+def _written_back(run: Run, memory: Memory) -> Iterator[Memory]:
+    """The memory of a run whose arrays may be changed where they are handed out: copies go back to where they are."""
+    if not isinstance(run, RemoteRun):
+        yield memory
+        return
+    handed: list[tuple[CallInput, Any]] = []
+
+    def seen(place: CallInput) -> Any:
+        value = memory(place)
+        if place.space == "arena":
+            handed.append((place, value))
+        return value
+
+    yield seen
+    for place, value in handed:
+        run.replace(place, value)
 
 
 def _sized(run: Run, ports: BoundPorts) -> SizedRun | None:

@@ -14,7 +14,7 @@ from math import inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.lane_counts import covering_lanes
+from tilec.ir.lane_counts import covering_vectors, vectors_of_box
 from tilec.ir.matrix_units import MatrixUnit
 from tilec.ir.plan import PlanLevel, Pool, tile_levels
 from tilec.ir.types import HALVES
@@ -137,21 +137,15 @@ class TargetModel:
         return -(-width // lanes) if self.costs.masked else vector_count(width, lanes)
 
     def vectors_together(self, widths: Sequence[Ints], vectors: Ints, lanes: int) -> Ints:
-        """Vectors that cover a box of some widths, the fastest first, which `vectors` cover along the first.
+        """Vectors that cover a box of some widths, the fastest first, which `vectors` cover along the first; all
+        together where lanes may be idle."""
+        return covering_vectors(widths, lanes) if self.costs.masked else prod(widths[1:], start=vectors)
 
-        Where lanes may be idle they lie along the first that is wide enough for all of them, else along all together.
-        """
-        if not self.costs.masked:
-            return prod(widths[1:], start=vectors)
-        alone: Ints = np.asarray(1, np.int64)
-        together, left, full = alone, np.asarray(lanes, np.int64), np.asarray(False)
-        for width in widths:
-            takes_all = ~full & (width >= lanes)
-            alone = alone * np.where(takes_all, -(-width // lanes), width)
-            full = full | takes_all
-            count = np.minimum(left, covering_lanes(width))
-            together, left = together * -(-width // count), left // count
-        return np.where(full, alone, together)
+    def vectors_of_box(self, widths: tuple[int, ...], lanes: int) -> int:
+        """The same of one box."""
+        if self.costs.masked:
+            return vectors_of_box(widths, lanes)
+        return prod(widths[1:], start=self.vector_count(widths[0] if widths else 1, lanes))
 
 
 def target_model_of(device: DeviceSpec) -> TargetModel:

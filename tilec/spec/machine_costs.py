@@ -89,6 +89,8 @@ class MachineCosts:
     round: float = 0.0
     """Seconds for which a task waits in every round of its reduce loops, and once before them, whatever it loads:
     latency and barriers.  Tasks that share a core hide it from each other."""
+    phase: float = 0.0
+    """Seconds that a task waits before each part but the first that loads what only it and later parts read."""
     arrival: float = 0.0
     """The same where loads began so long before that they have arrived."""
     join: float = 0.4e-6
@@ -108,6 +110,16 @@ class MachineCosts:
     task_threads: int = 1024
     """Lanes that compute a task at most, where units of the highest level work side by side (CUDA C++ Programming
     Guide, Compute Capabilities; HIP the same)."""
+    schedulers: int = 4
+    """Parts of a core, each with as many of its warps and of its registers (CUDA C++ Programming Guide, Hardware
+    Multithreading; also of HIP's)."""
+    beside_points: int = 24
+    """Registers of a lane beside those of the points of its tile: addresses, temporaries (rows and elements: 30 to 40
+    in all on an H100)."""
+    beside_sums: int = 64
+    """The same of a contraction, whose operands are loaded in blocks (50 to 110 on an H100; the assembler refuses
+    products by groups of warps with less than 26); it does with fewer where a block has many warps, but for groups of
+    warps."""
     spilled: float = 4.0
     """Relative time of tasks whose units need more registers than a core has (a product of 4096 x 4096 x 4096 on an
     H100: 1777 us in tiles of 512 threads that need 192 registers and have 128, 431 us in tiles of 128)."""
@@ -221,6 +233,9 @@ class GpuCosts(MachineCosts):
     """A copy loads and stores; other warps compute addresses meanwhile."""
     round: float = 0.25e-6
     """Memory 290, shared memory 23 and two barriers of 20 cycles at 1.41 GHz."""
+    phase: float = 1.0e-6
+    """Loads from memory, a barrier, and units that wait for the last of the part before (fitted to 55 kernels of an
+    H100: they take 0.9 us longer than the rest of the model says, and 1.1 us for each part that loads)."""
     arrival: float = 0.03e-6
     """Shared memory 23 and a barrier of 20 cycles."""
 

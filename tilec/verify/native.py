@@ -53,13 +53,14 @@ def verify_native(
     if foreign:
         hint = f"The model has {', '.join(expected.outputs[0])}."
         raise ArtifactError(f"the plan has the output {foreign[0]!r}, which the model does not have", str(folder), hint)
-    report: dict[str, Any] = {"reference": expected.reference, "verdict": "pass", "verified_on": "host"}
+    report: dict[str, Any] = {"reference": expected.reference, "verdict": "pass"}
     if expected.because:
         report["reference_because"] = expected.because
     if expected.random:
         report["random"] = list(expected.random)
     with Remote("the compiled model", Compiled, folder) as compiled:
         compiled.ready()
+        report["verified_on"] = compiled.call("place")
         checked: list[Checked] = []
         unstable: tuple[str, ...] = ()
         divergence: Divergence | None = None

@@ -221,12 +221,17 @@ class Compiled:
         self._session.stepwise(own, checks)
         return checks.checks, checks.stale
 
+    def place(self) -> str:
+        """What runs the model: the host, or a GPU by its name."""
+        return self._session.runs_on
+
     def latency(self, feeds: Mapping[str, Array]) -> tuple[float, int]:
         """Seconds of the fastest of a few runs, and the number of threads used."""
         times = []
+        placed = self._session.to_device(feeds)
         for _ in range(LATENCY_RUNS):
             begin = time.perf_counter()
-            self._session.run(feeds)
+            self._session.run(placed)
             times.append(time.perf_counter() - begin)
         return min(times), self._session.threads
 

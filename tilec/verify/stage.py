@@ -1,4 +1,4 @@
-"""The `verify` stage: on this machine where the code runs here, else in an emulator or on the tile machine."""
+"""The `verify` stage: on this machine or its GPU where the code runs, else in an emulator or on the tile machine."""
 
 from __future__ import annotations
 
@@ -51,6 +51,8 @@ def _compared(
 ) -> Outcome:
     if because is None and "runtime" not in kernels:
         because = f"no {plan.device} code generator yet"
+    elif because is None and not _compiled(kernels["runtime"]):
+        because = "the kernels are text that nothing here compiled"
     on = options.on or _place(kernels, because)
     if on == "host":
         if because is not None:
@@ -66,6 +68,11 @@ def _compared(
 
     emulator = Emulator(folder, plan, kernels)
     return verify_on_machine(folder, plan, kernels, model, options, advance, emulator.because, emulator)
+
+
+def _compiled(runtime: Mapping[str, Any]) -> bool:
+    """Whether there is machine code, or code that a driver compiles."""
+    return "gpu" not in runtime or any(runtime["gpu"].get(form) for form in ("binary", "portable"))
 
 
 def _place(kernels: Mapping[str, Any], because: str | None) -> str:

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
-from tests.codegen.gpu.kernels import emulated, program
+from tests.codegen.gpu.kernels import emulated, program, rows_program
 from tests.emulator.kernels import needs_compiler
 from tests.programs import buffer, compute, intervals, load, loop, tensor, whole
 from tilec.codegen.gpu.kernel import kernel_of
+from tilec.codegen.gpu.lane_registers import registers_of
+from tilec.codegen.gpu.lanes import lane_maps
 from tilec.ir.algebra import KnownRanges
 from tilec.ir.program import Allocate, StoreTiles
+from tilec.spec.machine_costs import GpuCosts
 
 LANES = 32
 
@@ -51,6 +54,26 @@ def test_units_that_act_together_are_all_there():
     assert kernel_of(nests(12, 2, together=True), "kernel", LANES, KnownRanges()).threads == 12 * LANES
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_units_take_turns_where_registers_do_not_suffice_for_all(together):
+    made = nests(16, 32, together=together)
+    registers = 128 * registers_of(made, lane_maps(made, LANES))
+    assert kernel_of(made, "kernel", LANES, KnownRanges()).threads >= 16 * LANES
+    least = 32 * LANES if together else 128
+    assert kernel_of(made, "kernel", LANES, KnownRanges(), registers=registers).threads == least
+
+
+def test_registers_of_a_tile_are_its_points_or_its_operands_and_some_beside():
+    costs, made = GpuCosts(), nests(4)
+    assert registers_of(made, lane_maps(made, LANES)) == 4 * (1 + costs.beside_points)
+    both = rows_program(
+        ["y[m, n] = x[m, n] + x[m, n] * z[m, n]"], {"m": 4, "n": 96}, {"x": "f32", "z": "f32", "y": "f32"}
+    )
+    assert registers_of(both, lane_maps(both, LANES)) == 4 * (2 * 3 + costs.beside_points)
+    sums = rows_program(["y[m] = sum(n, x[m, n])"], {"m": 4, "n": 96}, {"x": "f32", "y": "f32"})
+    assert registers_of(sums, lane_maps(sums, LANES)) == 4 * (1 + costs.beside_sums)
+
+
 @needs_compiler
 @pytest.mark.parametrize(("rows", "ttype", "vector"), [(10, "f32", 4), (10, "f16", 8), (7, "f32", 4)])
 def test_tiles_that_overlap_are_stored_in_vectors(rows, ttype, vector):
@@ -71,3 +94,24 @@ def test_tiles_that_overlap_are_stored_in_vectors(rows, ttype, vector):
     np.testing.assert_array_equal(found["y"], values * 2)
     assert f"STG{vector}(" in text
     assert "STG(" not in text
+
+
+@needs_compiler
+@pytest.mark.parametrize(("fill", "units"), [(0.0, ""), (1.0, ""), (0.0, ", 0:1, 0:1")])
+def test_rows_of_a_halo_are_loaded_in_vectors(fill, units):
+    """Guards are about rows as a whole; dimensions of extent 1 behind a row do not part its elements."""
+    shape = (6, 32, *(1 for _ in units.split(",")[1:]))
+    indices = "n" + ", 0" * (len(shape) - 2)
+    node = tensor(f"y[i, n] = sum(r, x[i + r - 1, {indices}])", {"i": 6, "n": 32, "r": 3})
+    x = buffer("x_s", "shared", f"x[i1*2 - 1 : i1*2 + 3, 0:32{units}]", "f16", shape=(4, *shape[1:]))
+    y = buffer("y_r", "reg", "y[i1*2 + u : i1*2 + u + 1, 0:32]", "f32")
+    rows = "i1*2 + u : i1*2 + u + 1"
+    unit = loop("u", 2, Allocate(y), compute(node, "y_r", "_s", i=rows), StoreTiles("y", "y_r"), scope="warp")
+    parameters = (whole("x", shape, ttype="f16"), whole("y", (6, 32)))
+    body = (loop("i1", 3, *load(x, fill=fill), unit, scope="block"),)
+    values = np.random.default_rng(3).integers(-4, 5, shape).astype(np.float16)
+    found, text = emulated(program("halo", parameters, ("y",), body), {"x": values}, LANES)
+    padded = np.pad(values.reshape(6, 32).astype(np.float32), ((1, 1), (0, 0)), constant_values=fill)
+    np.testing.assert_array_equal(found["y"], padded[:-2] + padded[1:-1] + padded[2:])
+    assert "LDG8(" in text
+    assert "LDG(" not in text

@@ -34,6 +34,7 @@ def test_rows_are_reduced_over_lanes_and_read_back_by_all(m, n, lanes):
     assert ("t_shfl_xor" in text) == (lanes > 1 and n >= lanes)
 
 
+@pytest.mark.feature("W36")
 @pytest.mark.parametrize(("p", "n", "lanes"), [(5, 6, 32), (2, 3, 32), (3, 24, 32), (7, 9, 64)])
 def test_narrow_tiles_are_shared_along_several_iterators(p, n, lanes):
     texts = [

@@ -9,8 +9,12 @@ import pytest
 from tests.codegen.gpu.kernels import emulated, program
 from tests.emulator.kernels import needs_compiler
 from tests.programs import buffer, compute, load, loop, tensor, whole
+from tilec.codegen.gpu import matrix_tile
+from tilec.codegen.gpu.axes import Axis
 from tilec.codegen.gpu.lanes import lane_maps
+from tilec.codegen.gpu.matrix_sums import Sums
 from tilec.errors import UnsupportedError
+from tilec.ir.expr import Const
 from tilec.ir.program import Allocate, Fill, StoreTiles
 from tilec.ir.verify.program import check_program
 from tilec.spec.resolve import device_source, parse_device
@@ -70,11 +74,15 @@ def problems(made):
 WHOLE = [(64, 16, 64, "m k", "n k", True), (64, 16, 64, "k m", "k n", True)]
 """Whole fragments: rows of 16 bytes, and the same transposed where elements have 16 bits."""
 
+SHORT = [(28, 16, 64, "m k", "k n", True), (7, 24, 64, "m k", "n k", True)]
+"""Fewer rows than fragments have: lanes load the last one again."""
+
 RAGGED = [(5, 9, 70, "m k", "k n", False), (33, 3, 31, "k m", "n k", False), (2, 2, 1, "m k", "k n", False)]
 """Less than a fragment each way, an odd end of the depth."""
 
 ALL_LAYOUTS = ("mma.m16n8k16.f16", "mma.m16n8k32.s8", "mfma.f32.32x32x8.f16")
 CASES = [(name, *case) for name in UNITS for case in ((*WHOLE, *RAGGED) if name in ALL_LAYOUTS else RAGGED[:1])]
+CASES += [("mma.m16n8k16.f16", *case) for case in SHORT]
 
 
 @pytest.mark.feature("L21", "L24", "W28")
@@ -102,6 +110,14 @@ def test_what_follows_in_registers_reads_the_sums_where_lanes_have_them():
     np.testing.assert_array_equal(found["top"], c.max(1))
     np.testing.assert_array_equal(found["E"], c - c.max(1, keepdims=True))
     assert "t_shfl_xor" in text, "four lanes have a row"
+
+
+@pytest.mark.parametrize(("down", "unrolled"), [(2, 4), (4, 2)])
+def test_steps_along_the_depth_are_unrolled_where_registers_suffice(down, unrolled):
+    """Fragments of four steps want 96 and 128 registers beside 64 and 128 sums."""
+    along = Axis("m", ("#r", Const(1)), ("#v", 1), Const(0), Const(0))
+    sums = Sums("acc", along, along, down, 8, 2, 2)
+    assert matrix_tile._unrolled(4, sums, UNITS["mma.m16n8k16.f16"], 32) == unrolled
 
 
 def test_padded_rows_hold_the_same():

@@ -4,7 +4,8 @@ import pytest
 
 from tilec.codegen.gpu import nvrtc
 from tilec.codegen.gpu.build_model import HEADER
-from tilec.codegen.gpu.nvrtc import KernelUse, compile_kernels, compiler_library, obstacle
+from tilec.codegen.gpu.compiled import KernelUse
+from tilec.codegen.gpu.nvrtc import compile_kernels, compiler_library, obstacle
 from tilec.errors import TilecError
 
 LOG = """ptxas info    : 0 bytes gmem
@@ -22,7 +23,7 @@ needs_nvrtc = pytest.mark.skipif(compiler_library() is None, reason="no NVRTC")
 
 
 def test_registers_and_spilled_bytes_are_read_from_the_words_of_the_assembler():
-    assert nvrtc._uses(LOG) == {"first": KernelUse(64, 4, 12), "second": KernelUse(27)}
+    assert nvrtc._uses(LOG) == {"first": KernelUse(64, 16), "second": KernelUse(27)}
 
 
 def test_without_the_library_one_line_says_what_to_install(monkeypatch):

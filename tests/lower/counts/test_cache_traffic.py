@@ -64,6 +64,7 @@ def test_a_product_moves_what_lines_move(tile: tuple[int, int], capacity: int, o
     assert 2 * 256 * 256 * 4 <= predicted <= sum(t.fetched for t in cache_traffic(case.program(), cache(0)).values())
 
 
+@pytest.mark.feature("W35")
 @pytest.mark.parametrize("stripe", [2, 3, 4])
 def test_a_raster_moves_what_lines_move(stripe: int) -> None:
     """Of 8 x 8 tiles four run at once: with a stripe of 2 every two of them share rows and every two columns. Where

@@ -17,6 +17,11 @@ int cuInit(unsigned flags) { return flags; }
 int cuDeviceGetCount(int *count) { *count = devices; return 0; }
 int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
 int cuDeviceGetName(char *name, int size, int device) { strncpy(name, "stub of a GPU", size); return device; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = 79ull << 30; return device; }
+int cuDeviceGetAttribute(int *value, int which, int device) {
+  *value = which == 75 ? 9 : which == 76 ? 0 : which == 16 ? 132 : -1;
+  return *value < 0;
+}
 int cuDevicePrimaryCtxRetain(void **context, int device) { *context = (void *)0x51; return device; }
 int cuCtxSetCurrent(void *context) { return context == (void *)0x51 ? 0 : 201; }
 int cuModuleLoadData(void **module, const char *image) { *module = (void *)0x52; return strcmp(image, "cubin") ? 209 : 0; }
@@ -32,6 +37,12 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t size, void *s) { 
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *s) { memcpy(to, (void *)from, size); return s != &stream; }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *s) { memcpy((void *)to, (void *)from, size); return s != &stream; }
 int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t size, void *s) { memset((void *)to, byte, size); return s != &stream; }
+
+#ifdef ANY_SHARED
+#define MOST_SHARED(kernel) shared
+#else
+#define MOST_SHARED(kernel) most_shared[kernel - 1]
+#endif
 
 static void run(const Launch *launch) {
   float *a = (float *)launch->pointer[0], *b = (float *)launch->pointer[1];
@@ -49,7 +60,7 @@ static void run(const Launch *launch) {
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                    void *s, void **arguments, void **extra) {
   uint64_t kernel = (uint64_t)function;
-  if (s != &stream || extra || gy != 1 || gz != 1 || by != 1 || bz != 1 || shared != most_shared[kernel - 1]) return 1;
+  if (s != &stream || extra || gy != 1 || gz != 1 || by != 1 || bz != 1 || shared != MOST_SHARED(kernel)) return 1;
   Launch launch = {kernel, gx, bx, shared};
   for (int i = 0; i < (kernel == 1 ? 4 : 2); i++) launch.pointer[i] = *(uint64_t *)arguments[i];
   if (capturing) graph.launches[graph.count++] = launch;
@@ -58,7 +69,7 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
 }
 int cuStreamCreate(void **s, unsigned flags) { *s = &stream; return flags; }
 int cuStreamSynchronize(void *s) { return capturing || s != &stream; }
-int cuStreamBeginCapture_v2(void *s, int mode) { capturing = 1; graph.count = 0; return mode != 1 || s != &stream; }
+int cuStreamBeginCapture_v2(void *s, int mode) { capturing = 1; graph.count = 0; return mode != 2 || s != &stream; }
 int cuStreamEndCapture(void *s, void **captured) { capturing = 0; *captured = &graph; return s != &stream; }
 int cuGraphInstantiateWithFlags(void **ready, void *captured, uint64_t flags) {
   *ready = memcpy(malloc(sizeof(Graph)), captured, sizeof(Graph));

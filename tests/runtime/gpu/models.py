@@ -42,7 +42,7 @@ def argument(space, size, writes=False, index=0):
     return GpuArgument(space, index, 0, size, writes)
 
 
-def write_gpu_model(folder, text=TEXT, binary=None):
+def write_gpu_model(folder, text=TEXT, binary=None, processor="sm_80"):
     """Write a model of these kernels; returns its manifest and the weights."""
     weights = np.random.default_rng(5).integers(-4, 5, WIDTH).astype(np.float32)
     files = {"w.bin": bytes(64) + weights.tobytes(), "kernels.cu": text.encode(), "tile.h": HEADER.encode()}
@@ -55,7 +55,7 @@ def write_gpu_model(folder, text=TEXT, binary=None):
     operands = (*places, argument("output", BYTES, True, 1))
     sums = (argument("arena", BYTES), argument("output", 4 * ROWS, True))
     code = GpuCode(
-        processor="sm_80",
+        processor=processor,
         text=there["kernels.cu"],
         headers=(there["tile.h"],),
         binary=there.get("kernels.cubin"),

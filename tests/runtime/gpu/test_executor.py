@@ -1,6 +1,7 @@
 """Sessions over the emulator's driver: the same executor that runs on a GPU."""
 
 import gc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from tilec.abi.manifest import CallInput, TensorSpec, read_manifest
 from tilec.emulator import ORDERS
 from tilec.errors import ArtifactError, UnavailableError, UsageError
 from tilec.runtime import Session, load
-from tilec.runtime.gpu import cuda
+from tilec.runtime.gpu.cuda import CudaDriver
 from tilec.runtime.gpu.emulated import EmulatorDriver
 from tilec.runtime.gpu.executor import GpuExecutor
 
@@ -90,6 +91,51 @@ def test_arrays_may_lie_on_the_device(tmp_path, kind):
 
 
 @needs_compiler
+def test_arrays_on_the_device_are_used_in_place_when_they_come_again(tmp_path, monkeypatch):
+    copied = []
+    copy = EmulatorDriver.copy
+    monkeypatch.setattr(EmulatorDriver, "copy", lambda self, *places: (copied.append(places), copy(self, *places)))
+    session, weights, driver = opened(tmp_path)
+    assert session.runs_on == "emulator"
+    x, other = feeds(1), feeds(2)
+    placed = session.to_device({"x": x})
+    out = session.to_device({"y": np.zeros(5, np.float32), "z": np.zeros((5, 37), np.float32)})
+
+    def results():
+        found = {name: np.empty(each.shape, each.dtype) for name, each in out.items()}
+        for name, each in out.items():
+            driver.download(found[name], each.address)
+        return found
+
+    def clear():
+        for each in out.values():
+            driver.fill(each.address, 0, each.nbytes)
+
+    for copies in (3, 0, 0):
+        copied.clear()
+        clear()
+        session.run(placed, out)
+        check(results(), x, weights)
+        assert len(copied) == copies
+    clear()
+    session.run(session.to_device({"x": other}), out)
+    check(results(), other, weights)
+    copied.clear()
+    inside = {**out, "y": replace(out["y"], address=placed["x"].address, owner=placed["x"])}
+    for _ in range(2):
+        session.run(placed, inside)
+        assert len(copied) == 3
+        driver.upload(placed["x"].address, x)
+        copied.clear()
+    here = session.run({"x": x}, {"z": out["z"]})
+    check({**here, "z": results()["z"]}, x, weights)
+    out.clear()
+    del placed, inside, here
+    gc.collect()
+    assert len(driver._blocks) == 5
+
+
+@needs_compiler
 def test_each_launch_runs_alone_for_an_observer(tmp_path):
     session, weights, _ = opened(tmp_path)
     x, seen = feeds(), {}
@@ -103,6 +149,21 @@ def test_each_launch_runs_alone_for_an_observer(tmp_path):
             seen[group, "after"] = memory(product).copy()
 
     session.stepwise({"x": x}, Observer())
+    doubled = {"a": CallInput("x", "input", 0, product.tensor), "b": product}
+    sums = CallInput("y", "output", 0, TensorSpec("y", "f32", (5,)))
+
+    class Doubling:
+        """Changes what a launch reads before it runs."""
+
+        def before(self, group, memory):
+            memory(doubled[group])[:] *= 2
+
+        def after(self, group, memory):
+            seen[group, "doubled"] = memory(product if group == "a" else sums).copy()
+
+    session.stepwise({"x": np.array(x)}, Doubling())
+    np.testing.assert_array_equal(seen["a", "doubled"], 2 * x * weights)
+    np.testing.assert_array_equal(seen["b", "doubled"], 4 * (x * weights).sum(1))
     assert np.isnan(seen["a", "before"]).all()
     np.testing.assert_array_equal(seen["a", "after"], x * weights)
     np.testing.assert_array_equal(seen["b", "before"], seen["a", "after"])
@@ -123,8 +184,8 @@ def test_races_of_a_run_are_kept_with_their_kernel(tmp_path):
 
 def test_without_a_gpu_loading_says_so(tmp_path, monkeypatch):
     write_gpu_model(tmp_path)
-    monkeypatch.setattr(cuda, "LIBRARIES", ("libcuda-of-nobody.so.1",))
-    with pytest.raises(UnavailableError, match=r"no GPU here: libcuda-of-nobody.so.1, NVIDIA's driver, is not found"):
+    monkeypatch.setattr(CudaDriver, "LIBRARIES", ("libcuda-of-nobody.so.1",))
+    with pytest.raises(UnavailableError, match=r"no GPU here: libcuda-of-nobody.so.1, the driver, is not found"):
         load(tmp_path)
 
 

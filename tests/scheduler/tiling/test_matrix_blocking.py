@@ -70,6 +70,18 @@ def test_reduce_steps_are_whole_depths_of_a_unit() -> None:
     assert group.variants[0].steps["smem"]["c"]["k"] % 16 == 0
 
 
+@pytest.mark.feature("W37")
+def test_rows_of_packed_constants_are_as_long_as_the_iterator_that_they_are_packed_along() -> None:
+    """Rows of the weights are 768 elements long, but those of a head 64."""
+    nodes: list[tuple[str, Mapping[str, int | str]]] = [
+        ("c[m, n] = sum(h, d, i32(x[m, h, d]) * i32(w[h*64 + d, n]))", {"m": 128, "n": 768, "h": 12, "d": 64})
+    ]
+    types = {"x": "i8", "w": "i8", "c": "i32"}
+    plan = schedule(make_graph({"x": (128, 12, 64)}, nodes, ["c"], {"w": (768, 768)}, ttypes=types), device("a100"))
+    assert plan.groups[0].variants[0].swizzles["smem"]["w_packed"] == 64
+    assert illegal(plan) == []
+
+
 def test_units_that_a_recipe_names_are_those_of_the_device() -> None:
     with pytest.raises(ConfigError, match=r"a100 has no compute unit 'fmaa'") as caught:
         schedule(product(256, 512, 384), device("a100"), ScheduleOptions(units=("fmaa",)))

@@ -8,7 +8,7 @@ from scheduler.tiling.test_matrix_blocking import product as halves_product
 
 from tilec.scheduler.target_model import target_model_of
 from tilec.scheduler.tiling.cost_model import cost_terms
-from tilec.scheduler.tiling.register_use import BESIDE_POINTS, BESIDE_SUMS, task_registers
+from tilec.scheduler.tiling.register_use import task_registers
 from tilec.scheduler.tiling.tile_footprints import tile_footprints
 
 
@@ -26,12 +26,13 @@ def footprints(problem, sizes):
 @pytest.mark.feature("W23")
 def test_units_of_a_part_have_their_sums_and_operands_in_registers():
     problem = product("a100")
+    costs = problem.target.costs
     points = problem.tiles[0].sizes["m"] * problem.tiles[0].sizes["n"]
     warps = (64 // problem.tiles[0].sizes["m"]) * (256 // problem.tiles[0].sizes["n"])
     assert warps % 4 == 0, "as they share a core's four schedulers"
     sizes = {"m": np.asarray(64), "n": np.asarray(256)}
-    assert task_registers(problem, footprints(problem, sizes)) == warps * (points * 4 + BESIDE_SUMS * 128)
-    assert BESIDE_POINTS < BESIDE_SUMS
+    assert task_registers(problem, footprints(problem, sizes)).taken == warps * (points * 4 + costs.beside_sums * 128)
+    assert costs.beside_points < costs.beside_sums
 
 
 def test_a_task_that_needs_more_registers_than_a_core_has_spills():

@@ -226,6 +226,18 @@ def test_halos_are_staged() -> None:
     assert staged(make_graph({"x": (10,)}, [("y[h] = sum(r, x[h + r])", e)], ["y"])) == frozenset()
 
 
+def test_rows_of_a_halo_have_one_guard_where_reductions_leave_it_across_them() -> None:
+    def ragged(text: str) -> frozenset[str]:
+        graph = make_graph({"x": (8, 8)}, [(text, {"h": 8, "w": 8, "r": 3})], ["y"])
+        atoms = FusionProblem(graph, fuse_registers(graph).parts, ZEN5, NUMBERS, "time", frozenset({"y"}))
+        problem = atoms.tiling_problem((0,), ("y",), atoms.tiles(0))
+        assert problem.halos == {"x"}
+        return problem.ragged
+
+    assert ragged("y[h, w] = sum(r, where(h + r >= 1 and h + r < 9, x[h + r - 1, w], 0.0))") == frozenset()
+    assert ragged("y[h, w] = sum(r, where(w + r >= 1 and w + r < 9, x[h, w + r - 1], 0.0))") == {"x"}
+
+
 @pytest.mark.feature("W19")
 def test_candidates_are_multiples_of_the_register_tile_or_smaller() -> None:
     graph = product(130, 256, 64)

@@ -40,12 +40,14 @@ def axis(
     *,
     fixed: bool,
     vector: int = 1,
+    most: int | None = None,
 ) -> Axis:
     """The axis of an interval `[lo, hi)`; `lanes` when the lanes share it, else a lane takes `vector` neighbours a
-    round where that divides it. `fixed`: a constant number of slots, some of them outside."""
+    round where that divides it. `fixed`: a constant number of slots, some of them outside. There are `most` points at
+    most, where that is known beside the ends."""
     rounds, neighbours = (state.names.fresh(f"{state.names[name]}_{part}") for part in ("r", "v"))
     width = simplify(Binary("-", hi, lo), ranges)
-    largest = int(width.value) if isinstance(width, Const) else _largest(lo, hi, ranges)
+    largest = int(width.value) if isinstance(width, Const) else _largest(lo, hi, ranges, most)
     lane_count = lanes.count if lanes is not None else 1
     vector = (
         lanes.vector
@@ -84,8 +86,8 @@ def axis(
     )
 
 
-def _largest(lo: Expr, hi: Expr, ranges: KnownRanges) -> int | None:
-    return bounds_of(Binary("-", hi, lo), ranges)[1]
+def _largest(lo: Expr, hi: Expr, ranges: KnownRanges, most: int | None) -> int | None:
+    return min((n for n in (bounds_of(Binary("-", hi, lo), ranges)[1], most) if n is not None), default=None)
 
 
 def axis_ranges(axes: tuple[Axis, ...], ranges: KnownRanges) -> KnownRanges:

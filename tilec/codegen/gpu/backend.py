@@ -1,4 +1,4 @@
-"""The GPU back ends: C++ over tile.h as CUDA, compiled by NVRTC where there is one, and as HIP."""
+"""The GPU back ends: C++ over tile.h as CUDA and as HIP, compiled where NVRTC or hipcc is."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from tilec.ir.plan import Group, Plan, Variant
     from tilec.ir.program import Program
     from tilec.spec.device import DeviceSpec
+    from tilec.spec.gpus import Gpu
     from tilec.spec.host import Host
     from tilec.spec.recipe import CodegenOptions
+
+_LEAST_SHARE = 0.8
+"""Share of a memory that its driver and its rounding leave at least."""
 
 LOADER = "tilec.runtime.gpu.executor:load"
 
@@ -33,17 +37,43 @@ def can_build(_device: DeviceSpec) -> Obstacle | None:
 
 
 def can_run(device: DeviceSpec, _host: Host) -> str | None:
-    """Why this machine does not run a device's code: nothing tells that a GPU of that name is in it."""
-    return f"no {device.name} is known to be in this machine"
+    """Why this machine does not run a device's code: its first GPU is another one, or there is none."""
+    from tilec.spec.gpus import gpus
+
+    processor, here = device.target.processor or "", _own(device, gpus())
+    if not here:
+        return f"no {device.name} is known to be in this machine"
+    if not here[0].runs(processor):
+        return f"the GPU of this machine is a {here[0].processor} ({here[0].name}), the code is for {processor}"
+    return None
+
+
+def _own(device: DeviceSpec, here: Sequence[Gpu]) -> list[Gpu]:
+    """The GPUs of a device's maker."""
+    maker = "sm_" if device.target.backend == "cuda" else "gfx"
+    return [gpu for gpu in here if gpu.processor.startswith(maker)]
+
+
+def can_time(device: DeviceSpec, _host: Host) -> str | None:
+    """Why this machine's GPU takes another time than a device: other multiprocessors, or other memory."""
+    from tilec.spec.gpus import gpus
+
+    gpu = _own(device, gpus())[0]
+    if gpu.multiprocessors != device.cores:
+        return f"its GPU ({gpu.name}) has {gpu.multiprocessors} multiprocessors, {device.name} has {device.cores}"
+    memory = device.levels[0].capacity
+    if not _LEAST_SHARE * memory <= gpu.memory <= memory / _LEAST_SHARE:
+        return f"its GPU ({gpu.name}) has {gpu.memory >> 30} GiB of memory, {device.name} has {memory >> 30} GiB"
+    return None
 
 
 def lacks(device: DeviceSpec) -> Obstacle | None:
     """What is missing here to compile the text of kernels."""
-    if device.target.backend != "cuda":
-        return Obstacle("kernels are text only: tilec does not call hipcc", "hipcc --genco kernels.hip")
-    from tilec.codegen.gpu.nvrtc import obstacle
+    from tilec.codegen.gpu import hipcc, nvrtc
 
-    return obstacle(device.target.processor or "")
+    if device.target.backend != "cuda":
+        return hipcc.obstacle()
+    return nvrtc.obstacle(device.target.processor or "")
 
 
 def build(
@@ -70,6 +100,6 @@ def decide(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Pro
 
 
 CUDA, HIP = (
-    Backend(kind, LOADER, build, can_build, can_run, can_run, decide=decide, lacks=lacks, serves=serves, optional=True)
+    Backend(kind, LOADER, build, can_build, can_run, can_time, decide=decide, lacks=lacks, serves=serves, optional=True)
     for kind in ("cuda", "hip")
 )

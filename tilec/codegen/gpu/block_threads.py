@@ -41,9 +41,11 @@ def threads_of(
     ranges: KnownRanges,
     shared_bytes: Expr,
     group: int = 1,
+    room: int = MOST_THREADS,
     grid: Expr | None = None,
 ) -> int:
-    """The threads of a block of a program with such a body, one of a grid, whole groups of so many warps.
+    """The threads of a block of a program with such a body, one of a grid, whole groups of so many warps; no more than
+    registers have `room` for, where units may take turns.
 
     Units without an iteration of a nest wait for those that have one, as long as its tiles take. Of the numbers of
     units under which the nests take the least time, that which lets most units share a core is taken.
@@ -60,6 +62,7 @@ def threads_of(
         if any(acts_together(private, each) for each in statements(spread_nest(nest[0])[1]))
     ]
     least = min(largest, max((fewest, *bound)))
+    largest = max(least, min(largest, room // lanes))
     core, unit = program.levels[1], program.levels[2]
     held = max(1, constant_value(shared_bytes) or core.capacity or 1)
     resident = min(MOST_BLOCKS, max(1, (core.capacity or held) // held))

@@ -11,8 +11,9 @@ from typing import Any
 from tilec.abi.gpu_code import CodeFile, GpuArgument, GpuCode, GpuKernel, GpuLaunch, Size
 from tilec.abi.shape_program import NUMBERS
 from tilec.artifact import digest_bytes, encode, write_bytes
+from tilec.codegen.gpu import hipcc, nvrtc
+from tilec.codegen.gpu.compiled import Compiled
 from tilec.codegen.gpu.kernel import KernelText, kernel_of
-from tilec.codegen.gpu.nvrtc import Compiled, compile_kernels, compiler_library, obstacle
 from tilec.codegen.gpu.target import GpuTarget
 from tilec.codegen.kernels import Kernels
 from tilec.codegen.launch_table import Argument, Launch
@@ -33,7 +34,7 @@ def build(plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOpti
     ranges = algebra_ranges(plan.symbols, plan.symbol_ranges)
     units = {unit.name: unit for unit in target.units}
     printed = {
-        name: kernel_of(program, f"tilec_{name}", target.lanes, ranges, units)
+        name: kernel_of(program, f"tilec_{name}", target.lanes, ranges, units, target.registers)
         for name, program in kernels.programs.items()
     }
     code = {
@@ -49,14 +50,14 @@ def build(plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOpti
         kernels=tuple(_kernel(name, each, compiled) for name, each in printed.items()),
         launches=tuple(_launch(each, bool(plan.symbols)) for each in model.started),
         headers=(_file(folder, HEADER),),
-        binary=_file(folder, CUBIN) if compiled is not None else None,
-        portable=_file(folder, PTX) if compiled is not None else None,
+        binary=_file(folder, BINARIES[target.language]) if compiled is not None else None,
+        portable=_file(folder, PTX) if compiled is not None and compiled.portable is not None else None,
         lanes=target.warp,
     )
     return dict(encode(model.manifest(None, gpu)))
 
 
-CUBIN, PTX = "kernels.cubin", "kernels.ptx"
+BINARIES, PTX = {"cuda": "kernels.cubin", "hip": "kernels.co"}, "kernels.ptx"
 
 
 def _write(printed: Mapping[str, KernelText], target: GpuTarget, folder: Path) -> Compiled | None:
@@ -66,13 +67,21 @@ def _write(printed: Mapping[str, KernelText], target: GpuTarget, folder: Path) -
     header = files("tilec.codegen.gpu").joinpath(HEADER).read_text(encoding="utf-8")
     write_bytes(folder / f"kernels{target.suffix}", text.encode())
     write_bytes(folder / HEADER, header.encode())
-    library = compiler_library()
-    if target.language != "cuda" or library is None or obstacle(target.processor) is not None:
-        return None
-    compiled = compile_kernels(library, text, {HEADER: header}, target.processor)
-    write_bytes(folder / CUBIN, compiled.binary)
-    write_bytes(folder / PTX, compiled.portable)
+    compiled = _compiled(text, {HEADER: header}, target)
+    if compiled is not None:
+        write_bytes(folder / BINARIES[target.language], compiled.binary)
+        if compiled.portable is not None:
+            write_bytes(folder / PTX, compiled.portable)
     return compiled
+
+
+def _compiled(text: str, headers: dict[str, str], target: GpuTarget) -> Compiled | None:
+    if target.language == "hip":
+        return hipcc.compile_kernels(text, headers, target.processor) if hipcc.obstacle() is None else None
+    library = nvrtc.compiler_library()
+    if library is None or nvrtc.obstacle(target.processor) is not None:
+        return None
+    return nvrtc.compile_kernels(library, text, headers, target.processor)
 
 
 def _file(folder: Path, name: str) -> CodeFile:
@@ -88,7 +97,7 @@ def _kernel(name: str, printed: KernelText, compiled: Compiled | None) -> GpuKer
         printed.threads,
         constant_value(printed.shared_bytes) or 0,
         registers=use.registers if use is not None else None,
-        spilled_bytes=use.spill_stores + use.spill_loads if use is not None else None,
+        spilled_bytes=use.spilled_bytes if use is not None else None,
     )
 
 

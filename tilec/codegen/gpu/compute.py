@@ -9,7 +9,7 @@ from math import prod
 from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loop
 from tilec.codegen.gpu.c_text import literal, storage_type, value_type
 from tilec.codegen.gpu.copies import WIDEST, contiguous
-from tilec.codegen.gpu.kernel_state import KernelState
+from tilec.codegen.gpu.kernel_state import KernelState, upper
 from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.lanes import Lanes, axis_lanes, guarded_accesses
 from tilec.codegen.gpu.matrix_tile import multiply
@@ -53,7 +53,8 @@ def _tile(state: KernelState, statement: ComputeTile, target: Buffer, ranges: Kn
     fixed = state.in_registers(target)
     spatial = [
         axis(state, name, *box[name], ranges, axis_lanes(lanes, name), fixed=fixed,
-             vector=STEP if number == len(statement.expr.spatial) - 1 and not lanes else 1)
+             vector=STEP if number == len(statement.expr.spatial) - 1 and not lanes else 1,
+             most=upper(target.shape[number], target) if fixed else None)
         for number, name in enumerate(statement.expr.spatial)
     ]  # fmt: skip
     reduce = [

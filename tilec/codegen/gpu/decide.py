@@ -18,5 +18,6 @@ def decided_variant(device: DeviceSpec, plan: Plan, groups: Sequence[Group], pro
     program has no code."""
     target = GpuTarget.of(device, CodegenOptions())
     ranges = algebra_ranges(plan.symbols, plan.symbol_ranges)
-    kernel_of(program, program.name, target.lanes, ranges, {unit.name: unit for unit in target.units})
+    units = {unit.name: unit for unit in target.units}
+    kernel_of(program, program.name, target.lanes, ranges, units, target.registers)
     return groups[0].variant_of(program.name)

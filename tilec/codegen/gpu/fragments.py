@@ -253,7 +253,7 @@ def _by_rows(
     together = 4 // of.words
     if of.rounds[0] != 2 or of.count % together or buffer.ttype != of.ttype or state.in_registers(buffer):
         return None
-    if buffer.level == state.lowest or not _fills(of.across, of.count):
+    if buffer.level == state.lowest:
         return None
     if not is_multiple(of.depth.width, of.depth.extent, ranges):
         return None
@@ -270,6 +270,8 @@ def _by_rows(
         across = _plus(across, Var("#row") if transposed else low)
         deep = _plus(deep, low if transposed else Var("#row"))
         across = _plus(across, _times(Var(counter), of.across.extent * together))
+        if not _fills(of.across, of.count):  # rows behind the last one are rows of no result: any others do
+            across = Call("minimum", (across, Binary("-", of.across.width, Const(1))))
         at = {
             **positions,
             of.across.iterator: simplify(_plus(of.across.lo, across), inner),

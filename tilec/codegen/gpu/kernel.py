@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tilec.codegen.gpu.block_threads import acts_together, private_buffers, threads_of
+from tilec.codegen.gpu.block_threads import MOST_THREADS, acts_together, private_buffers, threads_of
 from tilec.codegen.gpu.c_text import storage_type
 from tilec.codegen.gpu.compute import compute
 from tilec.codegen.gpu.copies import Copy
 from tilec.codegen.gpu.kernel_state import LANE, THREAD, UNIT, KernelState, declaration, shared_pointer, with_ranges
+from tilec.codegen.gpu.lane_registers import threads_with
 from tilec.codegen.gpu.lanes import lane_maps
 from tilec.codegen.gpu.moves import fill, move
 from tilec.codegen.gpu.pipelined_loops import Pipeline, begin_first, begin_next
@@ -62,16 +63,18 @@ def kernel_of(
     lanes: int,
     ranges: KnownRanges,
     units: Mapping[str, MatrixUnit] | None = None,
+    registers: int | None = None,
 ) -> KernelText:
-    """The kernel of a program whose units have so many lanes; `units` of matrices by name. Raises UnsupportedError for
-    what has no GPU code."""
+    """The kernel of a program whose units have so many lanes and share so many bytes of `registers`; `units` of
+    matrices by name. Raises UnsupportedError for what has no GPU code."""
     _check_levels(program)
     nest, body = _grid(program)
     shared = _shared_bytes(program)
     maps = lane_maps(program, lanes, units)
     group = max((unit.warps for unit, _ in maps.products.values()), default=1)
     grid = iterations(loop.extent for loop in nest)
-    threads = threads_of(program, body, lanes, ranges, shared, group, grid)
+    room = MOST_THREADS if registers is None else threads_with(registers, program, maps)
+    threads = threads_of(program, body, lanes, ranges, shared, group, room, grid)
     state = KernelState(program, maps, lanes, threads)
     for parameter in program.parameters:
         state.buffers[parameter.name] = parameter

@@ -103,11 +103,7 @@ class KernelState:
 
     def array_shape(self, buffer: Buffer) -> tuple[int, ...]:
         """The extents of a register buffer in one lane."""
-        shape = [upper(extent, buffer) for extent in buffer.shape]
-        for held in self.maps.buffers[buffer.name]:
-            assert isinstance(held.along, int)
-            shape[held.along] = -(-shape[held.along] // (held.count * held.vector)) * held.vector
-        return tuple(shape)
+        return array_shape(self.maps, buffer)
 
     def owner(self, lanes: LaneMap) -> str:
         """The condition for one of the lanes that have the same, to store it; empty where each has its own."""
@@ -126,6 +122,15 @@ class KernelState:
                     self.lines.add(pragma)
                 stack.enter_context(self.lines.block(last))
             yield
+
+
+def array_shape(maps: LaneMaps, buffer: Buffer) -> tuple[int, ...]:
+    """The extents of a register buffer in one lane."""
+    shape = [upper(extent, buffer) for extent in buffer.shape]
+    for held in maps.buffers[buffer.name]:
+        assert isinstance(held.along, int)
+        shape[held.along] = -(-shape[held.along] // (held.count * held.vector)) * held.vector
+    return tuple(shape)
 
 
 def upper(extent: Expr, buffer: Buffer) -> int:

@@ -88,7 +88,7 @@ def lane_maps(program: Program, lanes: int, units: Mapping[str, MatrixUnit] | No
     maps = LaneMaps(lanes)
     sources = {s.target: s.source for s in inside if isinstance(s, LoadTiles)}
     streamed = {name: b for name, b in registers.items() if sources.get(name) in {p.name for p in program.parameters}}
-    maps.tiles = {id(s): _preferred(s, lanes, streamed) if lanes > 1 else () for s in tiles}
+    maps.tiles = {id(s): _preferred(s, lanes, streamed, registers.get(s.target)) if lanes > 1 else () for s in tiles}
     if lanes == 1:
         maps.buffers = dict.fromkeys(registers, ())
         return maps
@@ -230,9 +230,11 @@ def most(lo: Expr, hi: Expr) -> int | None:
     return bounds_of(simplify(Binary("-", hi, lo)))[1]
 
 
-def _preferred(tile: ComputeTile, lanes: int, streamed: Mapping[str, Buffer]) -> LaneMap:
-    """The lanes of a tile by itself; `streamed` are the register buffers that are loaded from memory of the device."""
-    widths = {name: most(lo, hi) or 0 for name, lo, hi in tile.box}
+def _preferred(tile: ComputeTile, lanes: int, streamed: Mapping[str, Buffer], target: Buffer | None) -> LaneMap:
+    """The lanes of a tile by itself, which is as wide as its `target` where its ends do not tell; `streamed` are the
+    register buffers that are loaded from memory of the device."""
+    shape = dict(zip(tile.expr.spatial, target.shape, strict=True)) if target is not None else {}
+    widths = {name: most(lo, hi) or constant_value(shape.get(name, Const(0))) or 0 for name, lo, hi in tile.box}
     spatial = [(name, widths[name]) for name in tile.expr.spatial]
     sizes = [TTYPES[streamed[name].ttype].bits // 8 for _, name in tile.operands if name in streamed]
     whole = in_vectors(spatial, lanes, WIDEST // min(sizes)) if sizes else ()

@@ -12,9 +12,15 @@ from tilec.codegen.gpu.matrix_sums import Sums, around_product, begin_sums, decl
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit
+from tilec.ir.types import TTYPES
+from tilec.spec.machine_costs import GpuCosts
 
 UNROLLED = 4
 """Steps along the depth of a product that are unrolled at most, so that fragments are loaded while others multiply."""
+
+
+REGISTERS = 255
+"""Registers of a thread (CUDA C++ Programming Guide, Compute Capabilities)."""
 
 
 def multiply(one: LaneTile, unit: MatrixUnit, product: MatrixProduct) -> None:
@@ -48,8 +54,11 @@ def _steps(one: LaneTile, sums: Sums, spatial: Sequence[Axis], unit: MatrixUnit,
     positions = {each.name: each.position for each in (*spatial, *reduce)}
     depth = Part(product.depth, lo, width, unit.depth, _times(at, unit.depth))
     held = any(is_held(one, body) for body in (product.left, product.right))
-    few = isinstance(count, Const) and (held or int(count.value) <= UNROLLED)
-    heads = [*loops(state, reduce, ranges, unroll=False), loop(state, f"#{step}", count, ranges, unroll=few)]
+    head = loop(state, f"#{step}", count, ranges, unroll=held)
+    if head and not held and isinstance(count, Const) and int(count.value) <= UNROLLED:
+        unrolled = _unrolled(int(count.value), sums, unit, state.lanes)
+        head = f"#pragma unroll{'' if unrolled == count.value else f' {unrolled}'}\n{head}"
+    heads = [*loops(state, reduce, ranges, unroll=False), head]
     with state.nested([head for head in heads if head]):
         fragments = []
         for body, name, extent, number, spans, factor in (
@@ -61,6 +70,15 @@ def _steps(one: LaneTile, sums: Sums, spatial: Sequence[Axis], unit: MatrixUnit,
             fragment = Fragment(body, unit.inputs[factor], across, depth, spans[0], spans[1], number, "ab"[factor])
             fragments.append(load_fragment(one, fragment, positions, ranges))
         _multiply_all(state, sums, unit, fragments)
+
+
+def _unrolled(count: int, sums: Sums, unit: MatrixUnit, lanes: int) -> int:
+    """Steps that are unrolled: a divisor of their number, the largest for whose fragments there are registers."""
+    bits = [TTYPES[each].bits for each in unit.inputs]
+    sides = (unit.rows * sums.down * bits[0], unit.columns * sums.across * bits[1])
+    words = max(1, sum(unit.depth * side // 32 // lanes for side in sides))
+    left = REGISTERS - sums.count - GpuCosts().beside_points
+    return max(n for n in range(1, count + 1) if count % n == 0 and (n == 1 or n * words <= left))
 
 
 def _multiply_all(state: KernelState, sums: Sums, unit: MatrixUnit, fragments: Sequence[tuple[str, int]]) -> None:

@@ -62,11 +62,7 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
         index = [simplify(Binary("+", a, b), inner) for a, b in zip(upper.lo, offsets, strict=True)]
         own, missing = conditions(state, copy, index, inner)
         asynchronous = copy.asynchronous and size * vector in ASYNCHRONOUS and _zero(copy, missing)
-        if vector > 1 and not (
-            _pairs(state, copy, index, vector, inner)
-            and _alike(state, copy, index, inner)
-            and (asynchronous or not missing)
-        ):
+        if vector > 1 and not (_pairs(state, copy, index, vector, inner) and _alike(state, copy, index, inner)):
             continue
         with state.nested(heads):
             here, there = state.address(upper, index, inner), state.address(lower, index, inner)
@@ -80,8 +76,12 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
                 source, target = (there, here) if copy.up else (here, there)
                 load = state.memory("LD", lower if copy.up else upper, vector)
                 store = state.memory("ST", upper if copy.up else lower, vector)
+                value = f"{load}({source})"
+                if missing:
+                    filled = constant_element(copy.fill or 0, upper.ttype)
+                    value = f"{state.condition(missing, inner)} ? {value} : t_vector<{vector}>({filled})"
                 with state.nested(guard):
-                    state.lines.add(f"{store}({target}, {load}({source}));")
+                    state.lines.add(f"{store}({target}, {value});")
                 return
             _element_move(state, copy, here, there, state.condition(own, inner), state.condition(missing, inner))
             return
@@ -92,26 +92,38 @@ def _zero(copy: Copy, missing: Sequence[Expr]) -> bool:
     return not missing or copy.fill is None or (copy.fill == 0 and copysign(1.0, copy.fill) > 0)
 
 
+def _order(buffer: Buffer) -> tuple[int, ...]:
+    """The dimensions of a buffer in the order of storage, outermost first."""
+    return buffer.layout or tuple(range(len(buffer.shape)))
+
+
+def _row(upper: Buffer, lower: Buffer) -> int | None:
+    """The dimension of rows: the last one in storage but for those of extent 1; None where there is none, or where it
+    is another one in either buffer."""
+    shapes = list(zip(upper.shape, lower.shape, strict=True))
+    rows = {next((d for d in reversed(_order(b)) if shapes[d] != (Const(1), Const(1))), None) for b in (upper, lower)}
+    return rows.pop() if len(rows) == 1 else None
+
+
 def _divides(copy: Copy, vector: int) -> bool:
     """Whether whole vectors fill the rows of a copy between buffers of one type."""
     upper, lower = copy.upper, copy.lower
-    order = lower.layout or tuple(range(len(lower.shape)))
-    last = constant_value(upper.shape[order[-1]]) if order else None
-    return upper.ttype == lower.ttype and last is not None and last % vector == 0
+    row = _row(upper, lower)
+    extent = constant_value(upper.shape[row]) if row is not None else None
+    return upper.ttype == lower.ttype and extent is not None and extent % vector == 0
 
 
 def _alike(state: KernelState, copy: Copy, index: Sequence[Expr], ranges: KnownRanges) -> bool:
-    """Whether the elements of a vector, neighbours along the last dimension of storage, are copied or exist together:
-    none of the conditions is about that dimension."""
-    last = (copy.lower.layout or tuple(range(len(index))))[-1:]
-    return not any(conditions(state, copy, index, ranges, last))
+    """Whether the elements of a vector, neighbours in a row, are copied or exist together: none of the conditions is
+    about the dimension of rows."""
+    row = _row(copy.upper, copy.lower)
+    return row is not None and not any(conditions(state, copy, index, ranges, [row]))
 
 
 def _pairs(state: KernelState, copy: Copy, index: Sequence[Expr], vector: int, ranges: KnownRanges) -> bool:
-    """Whether vectors are aligned in both buffers, in which the last dimension of storage is the same."""
-    orders = {(b.layout or tuple(range(len(b.shape))))[-1:] for b in (copy.upper, copy.lower)}
+    """Whether vectors are aligned in both buffers."""
     flats = [state.flat(b, index, ranges) for b in (copy.upper, copy.lower)]
-    return len(orders) == 1 and all(is_multiple(flat, vector, ranges) for flat in flats)
+    return all(is_multiple(flat, vector, ranges) for flat in flats)
 
 
 def _element_move(state: KernelState, copy: Copy, here: str, there: str, own: str, present: str) -> None:
@@ -132,10 +144,10 @@ def _linear(
 ) -> tuple[list[Expr], KnownRanges, list[str]]:
     """Offsets of an element in the window of `upper` from its number, in the order of `lower`; the ranges with that
     number, and the heads of the loop over all of them by the threads of the block."""
-    order = lower.layout or tuple(range(len(lower.shape)))
+    order, row = _order(lower), _row(upper, lower) if vector > 1 else None
     extents = {d: upper.shape[d] for d in order}
-    if vector > 1:
-        extents[order[-1]] = simplify(Binary("//", extents[order[-1]], Const(vector)))
+    if row is not None:
+        extents[row] = simplify(Binary("//", extents[row], Const(vector)))
     total: Expr = Const(1)
     for d in order:
         total = simplify(Binary("*", total, extents[d]))
@@ -150,8 +162,8 @@ def _linear(
         outermost = place == len(order) - 1
         offsets[d] = at if outermost else simplify(Binary("%", at, extents[d]), inner)
         step = simplify(Binary("*", step, extents[d]))
-    if vector > 1:
-        offsets[order[-1]] = simplify(Binary("*", offsets[order[-1]], Const(vector)), inner)
+    if row is not None:
+        offsets[row] = simplify(Binary("*", offsets[row], Const(vector)), inner)
     return offsets, inner, _turns(state, name, total, ranges)
 
 

@@ -8,35 +8,16 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
 from tilec.codegen.backend import Obstacle
+from tilec.codegen.gpu.compiled import Compiled, KernelUse
 from tilec.errors import TilecError
 
 _ENTRY = re.compile(r"(?:Compiling entry function|Function properties for) '?(\w+)'?")
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SPILLED = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
-
-
-@dataclass(frozen=True)
-class KernelUse:
-    """What a compiled kernel uses: registers of a thread, bytes that it stores to and loads from its stack for want of
-    registers."""
-
-    registers: int
-    spill_stores: int = 0
-    spill_loads: int = 0
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """Machine code for one processor, PTX for later ones, and what kernels use, by symbol."""
-
-    binary: bytes
-    portable: bytes
-    uses: dict[str, KernelUse] = field(default_factory=dict)
 
 
 def compiler_library() -> str | None:
@@ -133,5 +114,5 @@ def _uses(log: str) -> dict[str, KernelUse]:
         if spilled := _SPILLED.search(line):
             stores, loads = int(spilled[1]), int(spilled[2])
         if registers := _REGISTERS.search(line):
-            uses[symbol] = KernelUse(int(registers[1]), stores, loads)
+            uses[symbol] = KernelUse(int(registers[1]), stores + loads)
     return uses

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loop, loops
 from tilec.codegen.gpu.c_text import storage_type
 from tilec.codegen.gpu.copies import WIDEST, Copy, conditions, constant_element, contiguous, converted, store_element
-from tilec.codegen.gpu.kernel_state import KernelState, with_ranges
+from tilec.codegen.gpu.kernel_state import KernelState, upper, with_ranges
 from tilec.codegen.gpu.lanes import axis_lanes
 from tilec.codegen.gpu.slots import element
 from tilec.ir.algebra import KnownRanges, simplify
@@ -21,7 +21,7 @@ def move_registers(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
     vector = 4
     axes = tuple(
         axis(state, f"{buffer.name}_{d}", lo, hi, ranges, axis_lanes(held, d), fixed=True,
-             vector=vector if d == len(buffer.lo) - 1 and not held else 1)
+             vector=vector if d == len(buffer.lo) - 1 and not held else 1, most=upper(buffer.shape[d], buffer))
         for d, (lo, hi) in enumerate(zip(buffer.lo, buffer.hi, strict=True))
     )  # fmt: skip
     inner = axis_ranges(axes, ranges)

@@ -18,13 +18,15 @@ Language = Literal["cuda", "hip"]
 @dataclass(frozen=True, slots=True)
 class GpuTarget:
     """A unit of the device has `lanes`: those of its vectors, as a warp has, or one, as a thread has; its warps have
-    `warp` lanes; `units` multiply matrices. The text is of a `language`; `processor` is what it is compiled for."""
+    `warp` lanes; `units` multiply matrices; the units of a core share `registers` bytes, where the device has them in a
+    pool. The text is of a `language`; `processor` is what it is compiled for."""
 
     language: Language
     processor: str
     lanes: int
     warp: int
     units: tuple[MatrixUnit, ...] = ()
+    registers: int | None = None
 
     @classmethod
     def of(cls, device: DeviceSpec, options: CodegenOptions) -> GpuTarget:
@@ -33,7 +35,8 @@ class GpuTarget:
         language: Language = "hip" if device.target.backend == "hip" else "cuda"
         warp = lanes if lanes > 1 else 64 if language == "hip" else 32
         units = tuple(unit for unit, _ in device.matrix_units)
-        return cls(language, options.processor or device.target.processor or "", lanes, warp, units)
+        registers = device.pools.get(device.levels[-1].pool or "")
+        return cls(language, options.processor or device.target.processor or "", lanes, warp, units, registers)
 
     @property
     def suffix(self) -> str:

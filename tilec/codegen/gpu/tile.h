@@ -24,6 +24,11 @@
 struct f16 { unsigned short bits; };
 struct bf16 { unsigned short bits; };
 template <class T, int N> struct alignas(sizeof(T) * N) vec { T v[N]; };
+template <int N, class T> T_BITS vec<T, N> t_vector(T x) {
+  vec<T, N> y;
+  for (int i = 0; i < N; ++i) y.v[i] = x;
+  return y;
+}
 
 #define T_INF t_bits<float>(0x7f800000u)
 #define T_NAN t_bits<float>(0x7fc00000u)
@@ -199,9 +204,9 @@ typedef int t_int16 __attribute__((ext_vector_type(16)));
 #define T_MFMA(name, S, V, product) \
   T_DEV void t_mfma_##name(S* c, const unsigned* a, const unsigned* b) { \
     V sums; \
-    memcpy(&sums, c, sizeof sums); \
+    _Pragma("unroll") for (int i = 0; i < 16; ++i) sums[i] = c[i]; \
     sums = product; \
-    memcpy(c, &sums, sizeof sums); \
+    _Pragma("unroll") for (int i = 0; i < 16; ++i) c[i] = sums[i]; \
   }
 T_DEV t_half4 t_halves(const unsigned* x) { t_half4 y; memcpy(&y, x, sizeof y); return y; }
 T_MFMA(f32_32x32x2_f32, float, t_float16,

@@ -2,27 +2,27 @@
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ctypes import byref, c_char_p, c_float, c_int, c_int32, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilec.abi.gpu_code import GpuCode, GpuKernel
 from tilec.artifact import digest_bytes
 from tilec.errors import ArtifactError, UnavailableError
+from tilec.spec import gpus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-LIBRARIES = ("libcuda.so.1", "nvcuda.dll")
-
-_ADVICE = "Install NVIDIA's driver; without a GPU, `tilec verify` checks kernels in the emulator."
+_ALLOW = "cuFuncSetAttribute"
 
 _MOST_SHARED_BYTES = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
-_THREAD_LOCAL_CAPTURE = 1
-"""CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads may allocate meanwhile."""
+_RELAXED_CAPTURE = 2
+"""CU_STREAM_CAPTURE_MODE_RELAXED: threads may allocate and free meanwhile, this one too, whose garbage may be graphs
+and memory of another model."""
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuInit": (c_uint,),
@@ -63,21 +63,29 @@ class CudaDriver:
     Raises UnavailableError where there is no driver or no device.
     """
 
+    LIBRARIES: ClassVar[tuple[str, ...]] = gpus.LIBRARIES
+    ADVICE: ClassVar[str] = "Install NVIDIA's driver; without a GPU, `tilec verify` checks kernels in the emulator."
+    FUNCTIONS: ClassVar[Mapping[str, str]] = {name: name for name in _SIGNATURES}
+    """Name of a function here -> its name in the library."""
+
     def __init__(self, device: int = 0) -> None:
-        self._library = _open()
-        for name, parameters in _SIGNATURES.items():
-            getattr(self._library, name).argtypes = parameters
+        library = gpus.first_library(self.LIBRARIES)
+        if library is None:
+            raise UnavailableError(f"no GPU here: {self.LIBRARIES[0]}, the driver, is not found", hint=self.ADVICE)
+        self._functions = {here: getattr(library, there) for here, there in self.FUNCTIONS.items()}
+        for name, function in self._functions.items():
+            function.argtypes = _SIGNATURES[name]
         self._context = c_void_p()
         self._allowed: dict[int, int] = {}
-        self._check(self._library.cuInit(0), "cuInit")
+        self._ask("cuInit", 0)
         count = c_int()
-        self._check(self._library.cuDeviceGetCount(byref(count)), "cuDeviceGetCount")
+        self._ask("cuDeviceGetCount", byref(count))
         if device >= count.value:
-            raise UnavailableError(f"no GPU here: the driver knows {count.value} devices", hint=_ADVICE)
+            raise UnavailableError(f"no GPU here: the driver knows {count.value} devices", hint=self.ADVICE)
         number, text = c_int(), ctypes.create_string_buffer(256)
-        self._check(self._library.cuDeviceGet(byref(number), device), "cuDeviceGet")
-        self._check(self._library.cuDeviceGetName(text, 256, number), "cuDeviceGetName")
-        self._check(self._library.cuDevicePrimaryCtxRetain(byref(self._context), number), "cuDevicePrimaryCtxRetain")
+        self._ask("cuDeviceGet", byref(number), device)
+        self._ask("cuDeviceGetName", text, 256, number)
+        self._ask("cuDevicePrimaryCtxRetain", byref(self._context), number)
         self._name = text.value.decode()
         self._stream = c_void_p()
         self._call("cuStreamCreate", byref(self._stream), 0)
@@ -157,13 +165,13 @@ class CudaDriver:
 
     def _allow(self, function: c_void_p, shared_bytes: int) -> None:
         """Let a function have as much shared memory, if it had less before."""
-        if shared_bytes > self._allowed.get(function.value or 0, 0):
-            self._call("cuFuncSetAttribute", function, _MOST_SHARED_BYTES, shared_bytes)
+        if _ALLOW in self._functions and shared_bytes > self._allowed.get(function.value or 0, 0):
+            self._call(_ALLOW, function, _MOST_SHARED_BYTES, shared_bytes)
             self._allowed[function.value or 0] = shared_bytes
 
     def begin_graph(self) -> None:
         """Capture the stream."""
-        self._call("cuStreamBeginCapture_v2", self._stream, _THREAD_LOCAL_CAPTURE)
+        self._call("cuStreamBeginCapture_v2", self._stream, _RELAXED_CAPTURE)
 
     def end_graph(self) -> c_void_p:
         """The captured graph, instantiated."""
@@ -201,21 +209,13 @@ class CudaDriver:
 
     def _call(self, name: str, *arguments: Any) -> None:
         """Call a function in the device's context, whatever thread this is."""
-        self._check(self._library.cuCtxSetCurrent(self._context), "cuCtxSetCurrent")
-        self._check(getattr(self._library, name)(*arguments), name)
+        self._ask("cuCtxSetCurrent", self._context)
+        self._ask(name, *arguments)
 
-    def _check(self, status: int, name: str) -> None:
+    def _ask(self, name: str, *arguments: Any) -> None:
+        status = self._functions[name](*arguments)
         if status:
-            text = c_char_p()
-            self._library.cuGetErrorString(status, byref(text))
+            text, told = c_char_p(), self.FUNCTIONS[name]
+            self._functions["cuGetErrorString"](status, byref(text))
             words = (text.value or b"unknown error").decode()
-            raise UnavailableError(f"the GPU's driver refuses {name}: {words} ({status})", hint=_ADVICE)
-
-
-def _open() -> ctypes.CDLL:
-    for name in LIBRARIES:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    raise UnavailableError(f"no GPU here: {LIBRARIES[0]}, NVIDIA's driver, is not found", hint=_ADVICE)
+            raise UnavailableError(f"the GPU's driver refuses {told}: {words} ({status})", hint=self.ADVICE)

@@ -42,8 +42,11 @@ def load(folder: Path, manifest: Manifest, _threads: int, _pin: bool, check: boo
     Raises UnavailableError without a driver or a device.
     """
     from tilec.runtime.gpu.cuda import CudaDriver
+    from tilec.runtime.gpu.hip import HipDriver
 
-    return GpuExecutor(folder, manifest, CudaDriver(), check)
+    processor = manifest.gpu.processor if manifest.gpu is not None else ""
+    driver = HipDriver() if processor.startswith("gfx") else CudaDriver()
+    return GpuExecutor(folder, manifest, driver, check)
 
 
 class GpuExecutor:
@@ -79,6 +82,20 @@ class GpuExecutor:
         """Whether inputs may lie on the device: where nothing on the host looks at them."""
         return not (self.manifest.calls or self.manifest.ranges)
 
+    @property
+    def device_name(self) -> str:
+        """The GPU, in its driver's words."""
+        return self.driver.name
+
+    def to_device(self, array: "NDArray[Any]") -> DeviceArray:
+        """A copy of an array on the device, freed with it."""
+        owner = _Owner()
+        place, given = self.allocate(owner, array.nbytes), np.ascontiguousarray(array)
+        with self.stream:
+            self.driver.upload(place, given)
+            self.driver.synchronize()
+        return DeviceArray(place, array.shape, array.dtype, owner)
+
     def take_run(self) -> "GpuRun":
         """Working memory that no other run uses."""
         with suppress(IndexError):
@@ -86,7 +103,8 @@ class GpuExecutor:
         return GpuRun(self)
 
     def give_run(self, run: "GpuRun") -> None:
-        """Let the next caller have it."""
+        """Let the next caller have it; arrays of this one are let go."""
+        run.release()
         self._waiting.append(run)
 
     def allocate(self, owner: object, size: int) -> int:
@@ -94,6 +112,10 @@ class GpuExecutor:
         place = self.driver.allocate(max(1, size))
         weakref.finalize(owner, _free, self.driver, place).atexit = False
         return place
+
+
+class _Owner:
+    """Keeps memory of the device."""
 
 
 def _free(driver: Driver, place: int) -> None:
@@ -108,7 +130,8 @@ def _no_numbers(_numbers: "NDArray[np.int64]", _part: int) -> None:
 class GpuRun:
     """Arenas, a buffer for every tensor that crosses the border of the device, and a graph for every segment that has
     run at some sizes. What was bound is uploaded before the next launches; outputs come back behind those that write
-    them. In a model with symbols memory grows with the sizes."""
+    them. Arrays of the device are read and written in place when they come a second time, for a graph has its places.
+    In a model with symbols memory grows with the sizes."""
 
     def __init__(self, executor: GpuExecutor) -> None:
         manifest = executor.manifest
@@ -124,7 +147,9 @@ class GpuRun:
         self.numbers = np.zeros(0 if sizes is None else len(sizes.numbers), np.int64)
         self._bound: list[Any] = [None] * len(specs)
         self._unsent: set[int] = set()
-        self._graphs: dict[tuple[int, bytes], Any] = {}
+        self._before: list[int] = []
+        self._in_place = [0] * len(specs)
+        self._graphs: dict[tuple[int, bytes, tuple[int, ...]], Any] = {}
 
     def bind(self, first: int, arrays: Sequence[Any]) -> None:
         """Take arrays of the host, or of the device, from tensor number `first` on."""
@@ -134,6 +159,10 @@ class GpuRun:
                 self._grow(self._tensors[number], array.nbytes)
             if number < self._first_output and isinstance(array, np.ndarray | DeviceArray):
                 self._unsent.add(number)
+
+    def release(self) -> None:
+        """Hold none of the caller's arrays."""
+        self._bound = [None] * len(self._bound)
 
     def resize(self, part: int) -> None:
         """Let the arenas whose sizes are among the numbers of a part be large enough."""
@@ -153,6 +182,7 @@ class GpuRun:
         """Run a segment to its end, as a graph; one launch after another where times are wanted."""
         launches = self._executor.code.segment(segment)
         with self._executor.stream:
+            self._in_place = self._places_of_arrays()
             self._send()
             if times is not None:
                 self._timed(segment, launches, times)
@@ -161,9 +191,11 @@ class GpuRun:
             self._fetch(launches)
 
     def step(self, segment: int, launch: int) -> None:
-        """Run one launch of a segment alone."""
+        """Run one launch of a segment alone, on what the arrays of the host hold now."""
         chosen = self._executor.code.segment(segment)[launch]
+        self._unsent = {number for number, array in enumerate(self._bound) if isinstance(array, np.ndarray)}
         with self._executor.stream:
+            self._in_place = [0] * len(self._bound)
             self._send()
             self._launch(chosen)
             self._fetch([chosen])
@@ -179,19 +211,42 @@ class GpuRun:
         assert spec.tensor is not None
         shape = bound_shape(spec.tensor, self._executor.manifest.sizes, self.numbers)
         array: NDArray[Any] = np.empty(shape, numpy_dtype(spec.tensor.ttype))
-        if spec.space == "constant":
-            place = self._executor.constant(spec.at)
-        elif spec.offset is None:
-            place = self._arenas[0].address + spec.at
-        else:
-            place = self._arenas[spec.at].address + int(self.numbers[spec.offset])
         with self._executor.stream:
-            self._driver.download(array, place)
+            self._driver.download(array, self._address(spec))
         return array
+
+    def replace(self, spec: CallInput, array: "NDArray[Any]") -> None:
+        """Let a place of the arena hold what a copy of it holds now."""
+        with self._executor.stream:
+            self._driver.upload(self._address(spec), array)
+
+    def _address(self, spec: CallInput) -> int:
+        if spec.space == "constant":
+            return self._executor.constant(spec.at)
+        if spec.offset is None:
+            return self._arenas[0].address + spec.at
+        return self._arenas[spec.at].address + int(self.numbers[spec.offset])
+
+    def _places_of_arrays(self) -> list[int]:
+        """The address of every tensor that is read and written in place, 0 of others: arrays of the device that are
+        where those of the launch before were and begin as its memory does, none if an output shares memory."""
+        given = [each if isinstance(each, DeviceArray) else None for each in self._bound]
+        places = [0 if each is None or each.address % ALIGNMENT else each.address for each in given]
+        before, self._before = self._before, places
+        ranges = [None if each is None else range(each.address, each.address + each.nbytes) for each in given]
+        shared = any(
+            _overlap(ranges[output], other)
+            for output in range(self._first_output, len(ranges))
+            for number, other in enumerate(ranges)
+            if number != output
+        )
+        return places if places == before and not shared else [0] * len(places)
 
     def _send(self) -> None:
         for number in sorted(self._unsent):
             given = self._bound[number]
+            if self._in_place[number]:
+                continue
             if isinstance(given, DeviceArray):
                 self._driver.copy(self._tensors[number].address, given.address, given.nbytes)
             else:
@@ -202,7 +257,9 @@ class GpuRun:
         """Bring back the outputs that launches write."""
         written = {a.index for each in launches for a in each.arguments if a.space == "output" and a.writes}
         for number in sorted(written):
-            target, place = self._bound[self._first_output + number], self._tensors[self._first_output + number].address
+            target, place = self._bound[self._first_output + number], self._place(self._first_output + number)
+            if self._in_place[self._first_output + number]:
+                continue
             if isinstance(target, DeviceArray):
                 self._driver.copy(target.address, place, target.nbytes)
             else:
@@ -211,7 +268,7 @@ class GpuRun:
 
     def _graph(self, segment: int, launches: Sequence[GpuLaunch]) -> Any:
         """The launches of a segment as a graph; graphs of the last few sizes are kept."""
-        key = segment, self.numbers.tobytes()
+        key = segment, self.numbers.tobytes(), tuple(self._in_place)
         graph = self._graphs.pop(key, None) or self._recorded(launches)
         self._graphs[key] = graph
         if len(self._graphs) > KEPT * len(self._executor.manifest.segments):
@@ -246,14 +303,22 @@ class GpuRun:
         sizes = [size_at(size, self.numbers) for size in launch.sizes]
         self._driver.launch(self._executor.module, kernel, pointers, sizes)
 
+    def _place(self, number: int) -> int:
+        """The address of a tensor."""
+        return self._in_place[number] or self._tensors[number].address
+
     def _pointer(self, argument: GpuArgument) -> int:
         bases: dict[str, Callable[[], int]] = {
-            "input": lambda: self._tensors[argument.index].address,
-            "output": lambda: self._tensors[self._first_output + argument.index].address,
+            "input": lambda: self._place(argument.index),
+            "output": lambda: self._place(self._first_output + argument.index),
             "arena": lambda: self._arenas[argument.index].address,
             "constant": lambda: self._executor.constant(argument.index),
         }
         return bases[argument.space]() + size_at(argument.offset, self.numbers)
+
+
+def _overlap(one: range | None, other: range | None) -> bool:
+    return one is not None and other is not None and max(one.start, other.start) < min(one.stop, other.stop)
 
 
 class _Block:

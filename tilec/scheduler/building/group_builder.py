@@ -24,9 +24,10 @@ from tilec.scheduler.search_cache import Part
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.cache_reuse import TaskWalk
 from tilec.scheduler.tiling.common_iterators import common_iterators
-from tilec.scheduler.tiling.cost_model import direct, pads_and_swizzles, pipelined, task_walk
+from tilec.scheduler.tiling.cost_model import task_walk
 from tilec.scheduler.tiling.loop_order import kept_order, task_order
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
+from tilec.scheduler.tiling.task_needs import direct, pads_and_swizzles, pipelined
 from tilec.scheduler.tiling.task_tiles import TaskTile
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 

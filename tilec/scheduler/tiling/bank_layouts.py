@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from tilec.ir.storage import LINE, PIECE, SWIZZLES
+from tilec.scheduler.analysis.banked_rows import BankedRow
 from tilec.scheduler.analysis.window_propagation import Floats, Ints, width
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.tile_footprints import TileFootprints
@@ -99,24 +100,27 @@ class RowLayouts:
 def row_layouts(problem: TilingProblem, seen: TileFootprints) -> dict[str, RowLayouts]:
     """Tensor -> how its rows lie in a core's level, where tiles need `seen`."""
     pieces, found = pieces_of(problem.target), dict[str, RowLayouts]()
-    for tensor, (dim, elements) in problem.banked.items():
+    for tensor, (row, elements) in problem.banked.items():
         size = problem.held_bytes(tensor)
-        rows = row_of(problem, seen, tensor, dim) * size
+        rows = row_of(problem, seen, row) * size
         different, which = np.unique(rows, return_inverse=True)
         which = which.reshape(rows.shape)
-        best = [pieces.layout(int(row), max(1, elements * size // pieces.access)) for row in different]
+        best = [pieces.layout(int(of), max(1, elements * size // pieces.access)) for of in different]
         pads, swizzles = (np.asarray(of, np.int64) for of in ([b.pad // size for b in best], [b.swizzle for b in best]))
         written = np.asarray([of.written for of in best])
         found[tensor] = RowLayouts(pads[which], swizzles[which], written[which])
     return found
 
 
-def row_of(problem: TilingProblem, seen: TileFootprints, tensor: str, dim: int) -> Ints:
-    """Elements of a row of a tensor along a dimension in tiles."""
-    if tensor in seen.windows:
-        return np.asarray(width(*seen.windows[tensor][dim]))
-    (expr,) = (node.expr for node in problem.nodes if node.name == tensor)
-    return np.asarray(width(*seen.boxes[tensor][expr.spatial[dim]]))
+def row_of(problem: TilingProblem, seen: TileFootprints, row: BankedRow) -> Ints:
+    """Elements of a row of a tensor in tiles."""
+    if row.along is not None:
+        node, iterator = row.along
+        return np.asarray(width(*seen.boxes[node][iterator]))
+    if row.tensor in seen.windows:
+        return np.asarray(width(*seen.windows[row.tensor][row.dim]))
+    (expr,) = (node.expr for node in problem.nodes if node.name == row.tensor)
+    return np.asarray(width(*seen.boxes[row.tensor][expr.spatial[row.dim]]))
 
 
 def conflicting_bytes(problem: TilingProblem, seen: TileFootprints, loaded: Mapping[str, Floats]) -> Floats:

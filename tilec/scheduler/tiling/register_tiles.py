@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-import numpy as np
-
 from tilec.ir.expr import Expr, TensorExpr, accesses, operands, variables
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
@@ -136,7 +134,8 @@ def register_tile(
 
 def matrix_choices(expr: TensorExpr, graph: Graph, target: TargetModel) -> tuple[MatrixChoice, ...]:
     """The units of matrices that compute a node, the fastest first."""
-    found = ((unit, speed, matrix_product(expr, graph.ttypes, unit)) for unit, speed in target.matrices)
+    ttypes = {tensor: graph.tensors[tensor].ttype for tensor in operands(expr)}
+    found = ((unit, speed, matrix_product(expr, ttypes, unit)) for unit, speed in target.matrices)
     return tuple(
         MatrixChoice(unit, speed, product)
         for unit, speed, product in found
@@ -188,9 +187,8 @@ def _vectors(sizes: Mapping[str, int], lined: str, lanes: int, target: TargetMod
     """Vectors of a tile whose vectors run along one iterator."""
     if lined not in sizes:
         return prod(sizes.values())
-    widths = [np.asarray(n, np.int64) for i, n in reversed(list(sizes.items())) if i != lined]
-    along = target.vector_count(sizes[lined], lanes)
-    return int(target.vectors_together([np.asarray(sizes[lined]), *widths], np.asarray(along), lanes))
+    widths = (n for i, n in reversed(list(sizes.items())) if i != lined)
+    return target.vectors_of_box((sizes[lined], *widths), lanes)
 
 
 def _values(expr: TensorExpr, graph: Graph) -> tuple[str, ...]:

@@ -2,72 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tilec.scheduler.analysis.contraction import is_contraction
 from tilec.scheduler.analysis.window_propagation import Ints, extents_of, volume
+from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import TileFootprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
-
-BESIDE_POINTS = 24
-"""Registers of a lane beside those of the points of its tile: addresses, temporaries (rows and elements: 30 to 40 in
-all on an H100)."""
-
-BESIDE_SUMS = 64
-"""The same of a contraction, whose operands are loaded in blocks (50 to 110 on an H100; the assembler refuses products
-by groups of warps with less than 26); it does with fewer where a block has many warps, but for groups of warps."""
-
-SCHEDULERS = 4
-"""Parts of a core, each with as many of its warps and of its registers (CUDA C++ Programming Guide, Hardware
-Multithreading; also of HIP's)."""
 
 WORD = 4
 """Bytes of a register of a lane."""
 
 
-def task_registers(problem: TilingProblem, seen: TileFootprints, *, least: bool = False) -> Ints:
-    """Bytes of registers that a task takes, or the `least` with which nothing spills: those of the part that needs
-    most."""
-    most: Ints = np.asarray(1, np.int64)
-    for number, tile in enumerate(problem.tiles):
-        few = tile.warps == 1 and (least or not is_contraction(problem.parts[number][0].expr))
-        most = np.maximum(most, _part_registers(problem, number, tile, seen, BESIDE_POINTS if few else BESIDE_SUMS))
-    return most
+@dataclass(frozen=True, slots=True)
+class TaskRegisters:
+    """Bytes of registers that a task takes, those of the part that needs most, the `least` with which nothing spills,
+    and those that a `unit` needs at once for products that follow one another."""
+
+    taken: Ints
+    least: Ints
+    unit: Ints
 
 
-def unit_registers(problem: TilingProblem, seen: TileFootprints) -> Ints:
-    """Bytes of registers that a unit needs at once for products that follow one another."""
-    most: Ints = np.asarray(0, np.int64)
-    for number, tile in enumerate(problem.tiles):
+def task_registers(problem: TilingProblem, seen: TileFootprints) -> TaskRegisters:
+    """The registers of a task; none where no units of a core work side by side."""
+    target, costs = problem.target, problem.target.costs
+    taken: Ints = np.asarray(1, np.int64)
+    least, most = taken, np.asarray(0, np.int64)
+    for number, tile in enumerate(problem.tiles if target.hides_latency_by_threads else ()):
+        units, points = _units(problem, number, tile, seen)
         if tile.further:
-            _, points = _units_and_points(problem, number, tile, seen)
-            most = np.maximum(most, points + BESIDE_SUMS * problem.target.lanes_bytes)
-    return most
+            most = np.maximum(most, points + costs.beside_sums * target.lanes_bytes)
+        few, many = (
+            np.asarray(units * (points + beside * target.lanes_bytes))
+            for beside in (costs.beside_points, costs.beside_sums)
+        )
+        alone = tile.warps == 1
+        taken = np.maximum(taken, few if alone and not is_contraction(problem.parts[number][0].expr) else many)
+        least = np.maximum(least, few if alone else many)
+    return TaskRegisters(taken, least, most)
+
+
+def task_units(target: TargetModel) -> int:
+    """Units that compute a task at a time at most."""
+    return max(1, target.costs.task_threads * WORD // target.lanes_bytes)
 
 
 def units_of(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> Ints:
-    """Units that compute a part of a task."""
-    return _units_and_points(problem, number, tile, seen)[0]
+    """Units that compute a part of a task at a time."""
+    return _units(problem, number, tile, seen)[0]
 
 
-def _part_registers(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints, beside: int) -> Ints:
-    """Bytes of registers of the units that compute a part of a task at a time, `beside` registers of a lane beside
-    those of its points."""
-    target = problem.target
-    units, points = _units_and_points(problem, number, tile, seen)
-    if tile.warps == 1:  # units take turns
-        units = np.minimum(units, max(1, target.costs.task_threads * WORD // target.lanes_bytes))
-    units = -(-units // SCHEDULERS) * SCHEDULERS
-    return np.asarray(units * (points + beside * target.lanes_bytes))
-
-
-def _units_and_points(
-    problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints
-) -> tuple[Ints, Ints]:
-    """Units that compute a part of a task, and bytes of the points of the tile of each: those of its result, and of
+def _units(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> tuple[Ints, Ints]:
+    """Units that compute a part of a task at a time, and the bytes of the points of one: those of its result, and of
     what a step of products that follow one another begins with."""
-    first, final = problem.parts[number][0].expr, problem.parts[number][-1].expr
+    target, first, final = problem.target, problem.parts[number][0].expr, problem.parts[number][-1].expr
     box, extents = seen.boxes.get(final.tensor, {}), extents_of(final, problem.numbers)
     units, points = np.asarray(1, np.int64), np.asarray(WORD, np.int64)
     for iterator in final.spatial:
@@ -77,4 +69,6 @@ def _units_and_points(
     if tile.further and first.tensor in seen.boxes:
         begun = volume([seen.boxes[first.tensor][i] for i in first.spatial])
         points = points + WORD * -(-begun // np.maximum(units, 1))
-    return units, points
+    if tile.warps == 1:  # units take turns
+        units = np.minimum(units, task_units(target))
+    return -(-units // target.costs.schedulers) * target.costs.schedulers, points

@@ -15,7 +15,8 @@ import numpy as np
 
 from tilec.ir.expr import Expr, variables
 from tilec.scheduler.analysis.window_propagation import extent_of
-from tilec.scheduler.tiling.cost_model import Estimate, Ints, Steps, estimate
+from tilec.scheduler.tiling.cost_model import Estimate, estimate
+from tilec.scheduler.tiling.reduce_loops import Ints, Steps
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
 SHORTLIST = 16

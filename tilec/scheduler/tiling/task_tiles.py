@@ -17,15 +17,9 @@ from tilec.ir.plan import Sizes
 from tilec.scheduler.analysis.contraction import is_contraction
 from tilec.scheduler.analysis.window_propagation import extent_of
 from tilec.scheduler.target_model import TargetModel
-from tilec.scheduler.tiling.cost_model import (
-    Estimate,
-    Floats,
-    Ints,
-    estimate,
-    estimate_without_steps,
-    lower_bounds,
-    register_tiles,
-)
+from tilec.scheduler.tiling.cost_model import Estimate, estimate, estimate_without_steps, lower_bounds
+from tilec.scheduler.tiling.part_cycles import register_tiles
+from tilec.scheduler.tiling.reduce_loops import Floats, Ints
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.several_sizes import at_all_sizes
 from tilec.scheduler.tiling.tile_candidates import MAX_CANDIDATES, candidates, tiled_iterators

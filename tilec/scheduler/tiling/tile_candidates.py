@@ -10,7 +10,7 @@ import numpy as np
 
 from tilec.ir.expr import constant_value
 from tilec.scheduler.analysis.contraction import is_contraction
-from tilec.scheduler.tiling.cost_model import Ints
+from tilec.scheduler.tiling.reduce_loops import Ints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
 CHOICES = 12

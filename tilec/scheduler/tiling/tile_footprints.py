@@ -275,7 +275,12 @@ def _covering(expr: TensorExpr, box: Box, stored: Ints, apart: NDArray[np.bool_]
 
 
 def leaves(access: Access, expr: TensorExpr, shape: Sequence[Expr], numbers: Candidates) -> bool:
-    """Whether an access reaches outside its tensor somewhere, so that only a guard keeps it inside.
+    """Whether an access reaches outside its tensor somewhere, so that only a guard keeps it inside."""
+    return any(left_dimensions(access, expr, shape, numbers))
+
+
+def left_dimensions(access: Access, expr: TensorExpr, shape: Sequence[Expr], numbers: Candidates) -> tuple[bool, ...]:
+    """Whether an access reaches outside its tensor along each dimension.
 
     A data-dependent index never does; what it is read from does not matter.
     """
@@ -284,4 +289,4 @@ def leaves(access: Access, expr: TensorExpr, shape: Sequence[Expr], numbers: Can
     plain = TensorExpr(expr.tensor, expr.spatial, expr.reduce, expr.extents, access)
     inner = {a.tensor: (Const(1),) * len(a.index) for a in accesses(access)}
     window = propagate(plain, box, {**inner, access.tensor: tuple(shape)}, numbers)[access.tensor]
-    return any(bool(lo < 0) or bool(hi > numbers.size(n)) for (lo, hi), n in zip(window, shape, strict=True))
+    return tuple(bool(lo < 0) or bool(hi > numbers.size(n)) for (lo, hi), n in zip(window, shape, strict=True))

@@ -32,7 +32,7 @@ from tilec.ir.intervals import Candidates
 from tilec.ir.types import element_bytes
 from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.lower.shared_loops import BEFORE, earlier
-from tilec.scheduler.analysis.banked_rows import banked_rows
+from tilec.scheduler.analysis.banked_rows import BankedRow, banked_rows
 from tilec.scheduler.analysis.promote_halves import is_exact, wide_inside
 from tilec.scheduler.analysis.window_propagation import Ints, ReadIndex, extent_of, extents_of, read_indices
 from tilec.scheduler.graph_passes.rematerialize import arithmetic
@@ -41,7 +41,14 @@ from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.common_iterators import CommonIterators, common_iterators
 from tilec.scheduler.tiling.further_sinks import FurtherSinks, further_sinks
 from tilec.scheduler.tiling.register_tiles import RegisterTile, narrow_operands
-from tilec.scheduler.tiling.tile_footprints import Movers, TileFootprints, movers, shapes_of, tile_footprints
+from tilec.scheduler.tiling.tile_footprints import (
+    Movers,
+    TileFootprints,
+    left_dimensions,
+    movers,
+    shapes_of,
+    tile_footprints,
+)
 
 Objective = Literal["time", "traffic", "footprint"]
 
@@ -59,6 +66,7 @@ OF_NODES = (
     "movers",
     "rescaling",
     "formers",
+    "ragged",
     "operands",
 )
 """What is known of a group whatever its register tiles are."""
@@ -200,16 +208,32 @@ class TilingProblem:
         return frozenset(t for t in laid_out | self.halos | self.converted if t not in self.made)
 
     @cached_property
-    def banked(self) -> dict[str, tuple[int, int]]:
-        """Tensors whose rows in the core's level are laid out for units of matrices, with the dimension of the rows and
-        the elements of a row of results that lanes store at once (0 of operands)."""
+    def phases(self) -> int:
+        """Parts before which a core's level is loaded from below it."""
+        return len({first for tensor, (first, _) in self.held.items() if tensor not in self.made})
+
+    @cached_property
+    def ragged(self) -> frozenset[str]:
+        """Halos that reductions read outside of along rows, so that elements of a row have guards of their own."""
+        return frozenset(
+            access.tensor
+            for node in self.nodes
+            for access in (accesses(node.expr) if node.expr.reduce else ())
+            if access.tensor in self.halos
+            and left_dimensions(access, node.expr, self.shapes[access.tensor], self.numbers)[-1]
+        )
+
+    @cached_property
+    def banked(self) -> dict[str, tuple[BankedRow, int]]:
+        """Tensors whose rows in the core's level are laid out for units of matrices, with the elements of a row of
+        results that lanes store at once (0 of operands)."""
         stored = {unit.name: unit.sums[1].lanes * unit.sums[1].vector for unit, _ in self.target.matrices}
         return {
-            tensor: (dim, stored[unit] if is_result else 0)
+            row.tensor: (row, stored[unit] if row.is_result else 0)
             for part, tile in zip(self.parts, self.tiles, strict=False)
             for name, unit in tile.products(part).items()
-            for tensor, dim, is_result in banked_rows(_from(part, name), tile.vector)
-            if tensor not in self.private
+            for row in banked_rows(_from(part, name), tile.vector)
+            if row.tensor not in self.private
         }
 
     @cached_property
