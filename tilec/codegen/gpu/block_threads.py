@@ -51,10 +51,8 @@ def threads_of(
     ]
     least = min(largest, max((fewest, *bound)))
     largest = max(least, min(largest, room // lanes))
-    core, unit = program.levels[1], program.levels[2]
-    held = max(1, constant_value(shared_bytes) or core.capacity or 1)
-    resident = min(MOST_BLOCKS, max(1, (core.capacity or held) // held))
-    slots = unit.units or most
+    resident = _blocks_in_memory(program, shared_bytes)
+    slots = program.levels[2].units or most
 
     def worth(units: int) -> tuple[float, int, int]:
         active = units * max(1, min(resident, slots // units))
@@ -63,6 +61,19 @@ def threads_of(
 
     chosen = min((n for n in range(least, largest + 1) if n * lanes % whole == 0), key=worth, default=largest)
     return min(MOST_THREADS, -(-chosen * lanes // whole) * whole)
+
+
+def resident_blocks(program: Program, threads: int, lanes: int, shared_bytes: Expr, grid: Expr) -> int:
+    """Blocks that share a core: as many as its memory and its units have room for, and as there are."""
+    cores, units = program.levels[1].units, program.levels[2].units
+    there = -(-(constant_value(grid) or MOST_BLOCKS * cores) // cores)
+    return max(1, min(_blocks_in_memory(program, shared_bytes), there, units * lanes // threads))
+
+
+def _blocks_in_memory(program: Program, shared_bytes: Expr) -> int:
+    core = program.levels[1]
+    held = max(1, constant_value(shared_bytes) or core.capacity or 1)
+    return min(MOST_BLOCKS, max(1, (core.capacity or held) // held))
 
 
 def private_buffers(program: Program) -> frozenset[str]:
