@@ -43,6 +43,14 @@ class SteppableRun(Run, Protocol):
 
 
 @runtime_checkable
+class RemoteRun(SteppableRun, Protocol):
+    """A steppable run whose operands are copies of memory that the host does not reach."""
+
+    def replace(self, spec: CallInput, array: "NDArray[Any]") -> None:
+        """Let a place of the arena hold what a copy of it holds now."""
+
+
+@runtime_checkable
 class SizedRun(Run, Protocol):
     """A run of a model with symbols: its working memory has the sizes that its numbers say."""
 

@@ -1,8 +1,8 @@
 """A loaded model: checks feeds, runs segments of compiled code and calls of onnxruntime in turn, returns outputs."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,16 @@ from tilec.errors import UnavailableError, UsageError
 from tilec.runtime.addressed import AddressedCall, AddressedExecutor, Shape
 from tilec.runtime.array_call import ArrayCall
 from tilec.runtime.device_array import DeviceArray
-from tilec.runtime.executor import DeviceExecutor, Executor, Run, SizedExecutor, SizedRun, SteppableRun, loader_of
+from tilec.runtime.executor import (
+    DeviceExecutor,
+    Executor,
+    RemoteRun,
+    Run,
+    SizedExecutor,
+    SizedRun,
+    SteppableRun,
+    loader_of,
+)
 from tilec.runtime.fallback import Fallback
 from tilec.runtime.feeds import check_indices, copy_result, gather_inputs, gather_outputs, output_array
 from tilec.runtime.recycled_memory import RecycledMemory
@@ -165,7 +174,8 @@ class Session:
             def each(segment: int, memory: Memory) -> None:
                 for number, group in enumerate(self._manifest.segments[segment].groups):
                     if self._has_tasks(_sized(run, arrays.ports), segment, number):
-                        observer.before(group, memory)
+                        with _written_back(run, memory) as seen:
+                            observer.before(group, seen)
                         run.step(segment, number)
                         observer.after(group, memory)
 
@@ -305,6 +315,25 @@ class _Arrays:
     out: "Mapping[str, NDArray[Any]]"
     inputs: list[Any]
     outputs: list[Any]
+
+
+@contextmanager
+def _written_back(run: Run, memory: Memory) -> Iterator[Memory]:
+    """The memory of a run whose arrays may be changed where they are handed out: copies go back to where they are."""
+    if not isinstance(run, RemoteRun):
+        yield memory
+        return
+    handed: list[tuple[CallInput, Any]] = []
+
+    def seen(place: CallInput) -> Any:
+        value = memory(place)
+        if place.space == "arena":
+            handed.append((place, value))
+        return value
+
+    yield seen
+    for place, value in handed:
+        run.replace(place, value)
 
 
 def _sized(run: Run, ports: BoundPorts) -> SizedRun | None:

@@ -34,6 +34,7 @@ from tilec.scheduler.tiling.register_tiles import (
     narrow_operands,
     register_tile,
 )
+from tilec.scheduler.tiling.streamed_tiles import streamed_tiles
 from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in, fitted, look, ranked, task_tile, task_tiles
 from tilec.scheduler.tiling.tile_footprints import leaves, shapes_of, tile_box
 from tilec.scheduler.tiling.tiling_problem import Extents, Objective, TilingProblem
@@ -299,12 +300,16 @@ class FusionProblem:
 
     def usual_tiles(self, members: Sequence[int]) -> list[list[RegisterTile]]:
         """The register tiles that parts have by themselves, and, where some of these are of groups of warps, for which
-        a group of parts may leave no room, those that warps have that are alone."""
+        a group of parts may leave no room, those that warps have that are alone; and the narrowest of parts that
+        stream, of which there are the most tasks."""
         singles = [self.singles[n] for n in members]
         alone = [
             self.alone(n) if tile.registers[0].warps > 1 else tile for n, tile in zip(members, singles, strict=True)
         ]
-        return [self.usual(members), *([self._in_group(members, alone)] if alone != singles else [])]
+        found = [self.usual(members), *([self._in_group(members, alone)] if alone != singles else [])]
+        streaming = [next((t for t in self.tiles(n) if t.streamed), None) for n in members]
+        narrow = [narrower or tile for narrower, tile in zip(streaming, found[0], strict=True)]
+        return found if narrow == found[0] else [*found, narrow]
 
     def alone(self, number: int) -> TaskTile:
         """The best tile of a part by itself, by warps that are alone, remembered by content."""
@@ -465,7 +470,8 @@ def register_options(
         for each in targets
         for held in held_options(part, graph, constants, each)
     ]
-    return tuple({(tuple(tile.sizes.items()), tile.held, tile.unit): tile for tile in tiles}.values())
+    tiles += streamed_tiles(part, graph, constants, target, numbers)
+    return tuple({(tuple(tile.sizes.items()), tile.held, tile.unit, tile.streamed): tile for tile in tiles}.values())
 
 
 def held_options(

@@ -66,15 +66,14 @@ def test_units_take_turns_where_registers_do_not_suffice_for_all(together):
 
 
 @pytest.mark.parametrize(
-    ("threads", "shared", "grid", "blocks"),
-    [(64, 1024, 40, 4), (128, 1024, 40, 2), (64, 24 << 10, 40, 2), (64, 1024, 8, 2), (512, 48 << 10, 1, 1)],
+    ("shared", "grid", "blocks"), [(1024, 40, 10), (24 << 10, 40, 2), (1024, 8, 2), (1024, 1, 1), (48 << 10, 40, 1)]
 )
-def test_blocks_share_a_core_as_its_memory_its_units_and_the_grid_allow(threads, shared, grid, blocks):
-    """Four cores of eight warps and 48 KiB."""
-    assert resident_blocks(nests(4), threads, LANES, Const(shared), Const(grid)) == blocks
+def test_blocks_share_a_core_as_its_memory_and_the_grid_allow(shared, grid, blocks):
+    """Four cores of 48 KiB."""
+    assert resident_blocks(nests(4), Const(shared), Const(grid), KnownRanges()) == blocks
 
 
-@pytest.mark.parametrize(("registers", "blocks"), [(8 * 128 * FREE, 2), (128 * FREE, 1), (None, 1)])
+@pytest.mark.parametrize(("registers", "blocks"), [(8 * 128 * FREE, 2), (128 * FREE, 1), (None, 2)])
 def test_kernels_take_the_registers_that_the_blocks_of_a_core_leave(registers, blocks):
     """Eight warps of a core are two blocks of 128 threads."""
     made = nests(4, grid=40)

@@ -69,7 +69,7 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
 }
 int cuStreamCreate(void **s, unsigned flags) { *s = &stream; return flags; }
 int cuStreamSynchronize(void *s) { return capturing || s != &stream; }
-int cuStreamBeginCapture_v2(void *s, int mode) { capturing = 1; graph.count = 0; return mode != 1 || s != &stream; }
+int cuStreamBeginCapture_v2(void *s, int mode) { capturing = 1; graph.count = 0; return mode != 2 || s != &stream; }
 int cuStreamEndCapture(void *s, void **captured) { capturing = 0; *captured = &graph; return s != &stream; }
 int cuGraphInstantiateWithFlags(void **ready, void *captured, uint64_t flags) {
   *ready = memcpy(malloc(sizeof(Graph)), captured, sizeof(Graph));

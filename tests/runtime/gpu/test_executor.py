@@ -149,6 +149,21 @@ def test_each_launch_runs_alone_for_an_observer(tmp_path):
             seen[group, "after"] = memory(product).copy()
 
     session.stepwise({"x": x}, Observer())
+    doubled = {"a": CallInput("x", "input", 0, product.tensor), "b": product}
+    sums = CallInput("y", "output", 0, TensorSpec("y", "f32", (5,)))
+
+    class Doubling:
+        """Changes what a launch reads before it runs."""
+
+        def before(self, group, memory):
+            memory(doubled[group])[:] *= 2
+
+        def after(self, group, memory):
+            seen[group, "doubled"] = memory(product if group == "a" else sums).copy()
+
+    session.stepwise({"x": np.array(x)}, Doubling())
+    np.testing.assert_array_equal(seen["a", "doubled"], 2 * x * weights)
+    np.testing.assert_array_equal(seen["b", "doubled"], 4 * (x * weights).sum(1))
     assert np.isnan(seen["a", "before"]).all()
     np.testing.assert_array_equal(seen["a", "after"], x * weights)
     np.testing.assert_array_equal(seen["b", "before"], seen["a", "after"])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tilec.codegen.gpu.kernel_state import LANE, KernelState, with_ranges
 from tilec.codegen.gpu.lanes import Lanes
+from tilec.errors import UnsupportedError
 from tilec.ir.algebra import KnownRanges, bounds_of, simplify
 from tilec.ir.expr import Binary, Const, Expr, Var
 
@@ -57,8 +58,12 @@ def axis(
     )
     count: Expr = width
     exact = isinstance(width, Const)
-    if lanes is not None or (fixed and largest is not None):
-        assert largest is not None
+    if lanes is not None and largest is None:
+        raise UnsupportedError(
+            f"kernel {state.program.name} has lanes along {name}, whose tiles have no largest width",
+            hint="Plan for fixed sizes.",
+        )
+    if largest is not None and (lanes is not None or fixed):
         whole = lane_count * vector
         count = Const(-(-max(0, largest) // whole))
         exact = exact and largest % whole == 0

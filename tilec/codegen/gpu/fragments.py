@@ -184,7 +184,7 @@ def _held_element(
     for index, extent in zip(body.index, state.array_shape(buffer), strict=True):
         if isinstance(index, Var) and index.name in slots:
             slots[index.name] = _at_most(slots[index.name], extent - 1, ranges)
-    return own_place(state, buffer, body, {**positions, **slots}, slots, ranges)
+    return own_place(state, one.tile, buffer, body, {**positions, **slots}, slots, ranges)
 
 
 def _at_most(slot: Expr, last: int, ranges: KnownRanges) -> Expr:

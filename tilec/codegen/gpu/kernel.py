@@ -39,6 +39,9 @@ from tilec.ir.program import (
 from tilec.ir.scopes import scope_of
 from tilec.ir.upper_envelope import largest
 
+AHEAD = 2
+"""Turns of a loop whose loads into registers are on the way together."""
+
 
 @dataclass(frozen=True)
 class KernelText:
@@ -70,10 +73,11 @@ def kernel_of(
     maps = lane_maps(program, lanes, units)
     group = max((unit.warps for unit, _ in maps.products.values()), default=1)
     grid, needed = iterations(loop.extent for loop in nest), registers_of(program, maps)
+    resident = resident_blocks(program, shared, grid, ranges)
     room = MOST_THREADS if registers is None else threads_with(registers, needed, lanes)
-    threads = threads_of(program, body, lanes, ranges, shared, group, room)
-    blocks = 1 if registers is None else max(1, threads_with(registers, max(needed, FREE), lanes) // threads)
-    blocks = min(blocks, resident_blocks(program, threads, lanes, shared, grid))
+    threads = threads_of(program, body, lanes, ranges, resident, group, room)
+    beside = MOST_THREADS if registers is None else threads_with(registers, max(needed, FREE), lanes)
+    blocks = max(1, min(resident, beside // threads, program.levels[2].units * lanes // threads))
     state = KernelState(program, maps, lanes, threads)
     for parameter in program.parameters:
         state.buffers[parameter.name] = parameter
@@ -179,7 +183,8 @@ def _serial(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
     inner = with_ranges(ranges, {loop.variable: loop.extent})
     pipeline = Pipeline.of(loop)
     if pipeline is None:
-        with state.nested([f"for (int {name} = 0; {name} < {extent}; ++{name})"]):
+        unroll = f"#pragma unroll {AHEAD}\n" if _streams(state, loop) else ""
+        with state.nested([f"{unroll}for (int {name} = 0; {name} < {extent}; ++{name})"]):
             _body(state, loop.body, inner)
         return
     wait = next(number for number, each in enumerate(loop.body) if isinstance(each, Wait)) + 1
@@ -198,6 +203,16 @@ def _serial(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
         else:
             begin()
         _body(state, rest, inner)
+
+
+def _streams(state: KernelState, loop: Loop) -> bool:
+    """Whether units load from memory of the device into registers in a loop, each for itself."""
+    inside = list(statements(loop.body))
+    held = {s.buffer.name for s in inside if isinstance(s, Allocate) and state.in_registers(s.buffer)}
+    loads = [s for s in inside if isinstance(s, LoadTiles)]
+    apart = not any(isinstance(s, Barrier | Wait) for s in inside)
+    lowest = {p.name for p in state.program.parameters}
+    return apart and bool(loads) and all(s.target in held and s.source in lowest for s in loads)
 
 
 def _is_in_flight(state: KernelState, statement: Statement) -> bool:

@@ -15,8 +15,20 @@ from dataclasses import dataclass, field, replace
 
 from tilec.codegen.gpu.index_text import is_data_dependent
 from tilec.errors import UnsupportedError
-from tilec.ir.algebra import bounds_of, simplify
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, children, constant_value, variables
+from tilec.ir.algebra import KnownRanges, bounds_of, simplify
+from tilec.ir.expr import (
+    Access,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Var,
+    accesses,
+    children,
+    constant_value,
+    substitute,
+    variables,
+)
 from tilec.ir.lane_counts import lane_counts
 from tilec.ir.lifetimes import statements
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit, Span, matrix_product
@@ -76,7 +88,7 @@ def lane_maps(program: Program, lanes: int, units: Mapping[str, MatrixUnit] | No
     maps = LaneMaps(lanes)
     sources = {s.target: s.source for s in inside if isinstance(s, LoadTiles)}
     streamed = {name: b for name, b in registers.items() if sources.get(name) in {p.name for p in program.parameters}}
-    maps.tiles = {id(s): _preferred(s, lanes, streamed) if lanes > 1 else () for s in tiles}
+    maps.tiles = {id(s): _preferred(s, lanes, streamed, registers.get(s.target)) if lanes > 1 else () for s in tiles}
     if lanes == 1:
         maps.buffers = dict.fromkeys(registers, ())
         return maps
@@ -218,9 +230,11 @@ def most(lo: Expr, hi: Expr) -> int | None:
     return bounds_of(simplify(Binary("-", hi, lo)))[1]
 
 
-def _preferred(tile: ComputeTile, lanes: int, streamed: Mapping[str, Buffer]) -> LaneMap:
-    """The lanes of a tile by itself; `streamed` are the register buffers that are loaded from memory of the device."""
-    widths = {name: most(lo, hi) or 0 for name, lo, hi in tile.box}
+def _preferred(tile: ComputeTile, lanes: int, streamed: Mapping[str, Buffer], target: Buffer | None) -> LaneMap:
+    """The lanes of a tile by itself, which is as wide as its `target` where its ends do not tell; `streamed` are the
+    register buffers that are loaded from memory of the device."""
+    shape = dict(zip(tile.expr.spatial, target.shape, strict=True)) if target is not None else {}
+    widths = {name: most(lo, hi) or constant_value(shape.get(name, Const(0))) or 0 for name, lo, hi in tile.box}
     spatial = [(name, widths[name]) for name in tile.expr.spatial]
     sizes = [TTYPES[streamed[name].ttype].bits // 8 for _, name in tile.operands if name in streamed]
     whole = in_vectors(spatial, lanes, WIDEST // min(sizes)) if sizes else ()
@@ -324,13 +338,11 @@ def _copied(buffer: Buffer, lanes: int) -> LaneMap:
 
 
 def _wanted(maps: LaneMaps, tile: ComputeTile, buffer: Buffer) -> Iterator[LaneMap]:
-    begins = {name: lo for name, lo, _ in tile.box}
     for access, _ in reads_of(tile, buffer.name):
         found: list[Lanes] = []
         for each in reading_map(maps, tile, access):
-            used = [d for d, index in enumerate(access.index) if each.along in variables(index)]
-            at = [d for d in used if access.index[d] == Var(str(each.along))]
-            if used and not (len(used) == len(at) == 1 and _same(begins[str(each.along)], buffer.lo[at[0]])):
+            at = moved_dimensions(tile, buffer, access, str(each.along))
+            if at is None or len(at) > 1:
                 found = []
                 break
             found += [replace(each, along=d) for d in at]
@@ -379,15 +391,38 @@ def readable(maps: LaneMaps, tile: ComputeTile, buffer: Buffer, access: Access, 
 
 def own_element(maps: LaneMaps, tile: ComputeTile, buffer: Buffer, access: Access) -> bool:
     """Whether a lane that computes a point holds the element that the point reads."""
-    lanes, begins = reading_map(maps, tile, access), {name: lo for name, lo, _ in tile.box}
+    lanes = reading_map(maps, tile, access)
     for held in maps.buffers[buffer.name]:
         assert isinstance(held.along, int)
-        along = access.index[held.along]
-        if not isinstance(along, Var) or replace(held, along=along.name) not in lanes:
-            return False
-        if not _same(begins[along.name], buffer.lo[held.along]):
+        along = iterator_along(tile, buffer, access, held.along)
+        if along is None or replace(held, along=along) not in lanes:
             return False
     return True
+
+
+def iterator_along(tile: ComputeTile, buffer: Buffer, access: Access, dimension: int) -> str | None:
+    """The iterator of a tile that moves an access along a dimension of a buffer, and along no other one."""
+    names = variables(access.index[dimension])
+    return next((each for each in sorted(names) if moved_dimensions(tile, buffer, access, each) == [dimension]), None)
+
+
+def moved_dimensions(tile: ComputeTile, buffer: Buffer, access: Access, iterator: str) -> list[int] | None:
+    """The dimensions of a buffer along which an access moves as an iterator does, from where the buffer begins; None
+    where it moves along one otherwise."""
+    begin, end = next((lo, hi) for name, lo, hi in tile.box if name == iterator)
+    step, width = Var(f"#{iterator}"), most(begin, end)
+    ranges = KnownRanges({} if width is None else {step.name: (Const(0), Const(max(0, width - 1)))})
+    found: list[int] = []
+    for dimension, (index, lo) in enumerate(zip(access.index, buffer.lo, strict=True)):
+        if iterator not in variables(index):
+            continue
+        there = substitute(index, {iterator: Binary("+", begin, step)})
+        offset = simplify(Binary("-", there, lo), ranges)
+        if offset == step:
+            found.append(dimension)
+        elif offset != Const(0):
+            return None
+    return found
 
 
 def is_uniform(lanes: LaneMap, access: Access) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilec.codegen.gpu.kernel_state import KernelState
-from tilec.codegen.gpu.lanes import own_element
+from tilec.codegen.gpu.lanes import iterator_along, own_element
 from tilec.codegen.gpu.scalar_text import loaded
 from tilec.ir.algebra import KnownRanges, simplify
-from tilec.ir.expr import Access, Binary, Const, Expr, Var, substitute
+from tilec.ir.expr import Access, Binary, Const, Expr, substitute
 from tilec.ir.program import Buffer, ComputeTile
 
 
@@ -22,6 +22,7 @@ def element(state: KernelState, buffer: Buffer, slots: Sequence[Expr], ranges: K
 
 def own_place(
     state: KernelState,
+    tile: ComputeTile,
     buffer: Buffer,
     access: Access,
     positions: Mapping[str, Expr],
@@ -29,13 +30,15 @@ def own_place(
     ranges: KnownRanges,
 ) -> str:
     """The element of its own array that a lane reads: slots where lanes lie along an iterator, else positions."""
-    held = {each.along for each in state.maps.buffers[buffer.name]}
     offsets = [
-        slots[_iterator(access, dim)]
-        if dim in held
-        else simplify(Binary("-", substitute(index, dict(positions)), lo), ranges)
-        for dim, (index, lo) in enumerate(zip(access.index, buffer.lo, strict=True))
+        simplify(Binary("-", substitute(index, dict(positions)), lo), ranges)
+        for index, lo in zip(access.index, buffer.lo, strict=True)
     ]
+    for each in state.maps.buffers[buffer.name]:
+        assert isinstance(each.along, int)
+        iterator = iterator_along(tile, buffer, access, each.along)
+        assert iterator is not None
+        offsets[each.along] = slots[iterator]
     return element(state, buffer, offsets, ranges)
 
 
@@ -50,7 +53,7 @@ def read_register(
 ) -> str:
     """The value that an access of a tile reads from a register buffer; `positions` and `slots` of the iterators."""
     if own_element(state.maps, tile, buffer, access):
-        return loaded(own_place(state, buffer, access, positions, slots, ranges), buffer.ttype)
+        return loaded(own_place(state, tile, buffer, access, positions, slots, ranges), buffer.ttype)
     index = [substitute(each, positions) for each in access.index]
     offsets = [simplify(Binary("-", at, lo), ranges) for at, lo in zip(index, buffer.lo, strict=True)]
     owner: Expr = Const(0)
@@ -63,10 +66,3 @@ def read_register(
         owner = Binary("+", owner, Binary("*", which, Const(each.step)))
     text = loaded(element(state, buffer, offsets, ranges), buffer.ttype)
     return f"t_shfl({text}, {state.text(owner, ranges)})"
-
-
-def _iterator(access: Access, dim: int) -> str:
-    """The iterator that is the index of an access along a dimension."""
-    index = access.index[dim]
-    assert isinstance(index, Var)
-    return index.name

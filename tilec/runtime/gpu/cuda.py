@@ -20,8 +20,9 @@ _ALLOW = "cuFuncSetAttribute"
 _MOST_SHARED_BYTES = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
-_THREAD_LOCAL_CAPTURE = 1
-"""CU_STREAM_CAPTURE_MODE_THREAD_LOCAL: other threads may allocate meanwhile."""
+_RELAXED_CAPTURE = 2
+"""CU_STREAM_CAPTURE_MODE_RELAXED: threads may allocate and free meanwhile, this one too, whose garbage may be graphs
+and memory of another model."""
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuInit": (c_uint,),
@@ -170,7 +171,7 @@ class CudaDriver:
 
     def begin_graph(self) -> None:
         """Capture the stream."""
-        self._call("cuStreamBeginCapture_v2", self._stream, _THREAD_LOCAL_CAPTURE)
+        self._call("cuStreamBeginCapture_v2", self._stream, _RELAXED_CAPTURE)
 
     def end_graph(self) -> c_void_p:
         """The captured graph, instantiated."""

@@ -191,8 +191,9 @@ class GpuRun:
             self._fetch(launches)
 
     def step(self, segment: int, launch: int) -> None:
-        """Run one launch of a segment alone."""
+        """Run one launch of a segment alone, on what the arrays of the host hold now."""
         chosen = self._executor.code.segment(segment)[launch]
+        self._unsent = {number for number, array in enumerate(self._bound) if isinstance(array, np.ndarray)}
         with self._executor.stream:
             self._in_place = [0] * len(self._bound)
             self._send()
@@ -210,15 +211,21 @@ class GpuRun:
         assert spec.tensor is not None
         shape = bound_shape(spec.tensor, self._executor.manifest.sizes, self.numbers)
         array: NDArray[Any] = np.empty(shape, numpy_dtype(spec.tensor.ttype))
-        if spec.space == "constant":
-            place = self._executor.constant(spec.at)
-        elif spec.offset is None:
-            place = self._arenas[0].address + spec.at
-        else:
-            place = self._arenas[spec.at].address + int(self.numbers[spec.offset])
         with self._executor.stream:
-            self._driver.download(array, place)
+            self._driver.download(array, self._address(spec))
         return array
+
+    def replace(self, spec: CallInput, array: "NDArray[Any]") -> None:
+        """Let a place of the arena hold what a copy of it holds now."""
+        with self._executor.stream:
+            self._driver.upload(self._address(spec), array)
+
+    def _address(self, spec: CallInput) -> int:
+        if spec.space == "constant":
+            return self._executor.constant(spec.at)
+        if spec.offset is None:
+            return self._arenas[0].address + spec.at
+        return self._arenas[spec.at].address + int(self.numbers[spec.offset])
 
     def _places_of_arrays(self) -> list[int]:
         """The address of every tensor that is read and written in place, 0 of others: arrays of the device that are

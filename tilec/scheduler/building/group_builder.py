@@ -113,7 +113,7 @@ class GroupBuilder:
         self.rows[nodes[-1].name] = _rows(tiling, packed, tile)
         self.copies[nodes[-1].name] = _copies(tiling, packed, tile)
         self.direct[nodes[-1].name] = direct(tiling, *_arrays(tile))
-        self.unstaged[nodes[-1].name] = tiling.unstaged
+        self.unstaged[nodes[-1].name] = frozenset(packed.get(tensor, tensor) for tensor in tiling.unstaged)
         self.converted[nodes[-1].name] = tiling.converted
         inner = inner if target.top != target.core_level else ()
         steps_key = tuple((node, tuple(of.items())) for node, of in tile.steps.items())
@@ -140,9 +140,9 @@ class GroupBuilder:
         order = self.orders.get(key, ())
         if register.warps > 1:
             order = (*(i for i in order if i != register.sides[0]), register.sides[0])
-        return Block(
-            len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped, units=register.products(part)
-        )
+        top, units = len(target.levels) - 1, register.products(part)
+        steps = {part[0].name: register.steps} if register.steps else {}
+        return Block(top, part, register.sizes, order, steps, clipped=register.clipped, units=units)
 
     def tiled_group(self, block: Block, outputs: tuple[str, ...], target: TargetModel, seconds: float) -> TiledGroup:
         """The group of a block, its tree as the tables of a variant."""

@@ -34,7 +34,8 @@ from tilec.scheduler.tiling.tiling_problem import Extents, TilingProblem
 class PlannedPart:
     """A part with the sizes of its register tile (None: a plan does not decide them), as far as they are known by the
     iterators of its first node, whether last tiles are narrower, and the places of the operands of its first node that
-    a core's level holds in the type that half precision is computed in, and the unit of matrices that computes it."""
+    a core's level holds in the type that half precision is computed in, the unit of matrices that computes it, and the
+    steps in which units load what it streams."""
 
     nodes: tuple[Node, ...]
     sizes: Sizes | None = None
@@ -42,6 +43,7 @@ class PlannedPart:
     clipped: bool = False
     held: tuple[int, ...] = ()
     unit: str = ""
+    steps: Sizes = field(default_factory=dict)
 
 
 def core_seconds(planned: PlannedGroup, block: Block, target: TargetModel, around: Extents) -> float:
@@ -81,7 +83,8 @@ def _part(nodes: tuple[Node, ...], sizes: Sizes, clipped: bool, planned: Planned
     decided = {names[first.name]: sizes.get(i, whole[i]) for i, names in shared.items()}
     named = planned.variant.units.get(first.name, "")
     unit = named if any(named == matrix.name for matrix, _ in planned.target.matrices) else ""
-    return PlannedPart(nodes, sizes, decided, clipped, _held(first, planned), unit)
+    steps = planned.variant.steps.get(planned.target.top, {}).get(first.name, {})
+    return PlannedPart(nodes, sizes, decided, clipped, _held(first, planned), unit, steps)
 
 
 def _held(first: Node, planned: PlannedGroup) -> tuple[int, ...]:
@@ -158,7 +161,7 @@ def _register_tiles(parts: Sequence[PlannedPart], problem: TilingProblem, block:
     usual: list[RegisterTile] = []
     for part in parts:
         options = register_options(part.nodes, graph, constants, target, numbers)
-        alike = [tile for tile in options if (tile.held, tile.unit) == (part.held, part.unit)]
+        alike = [t for t in options if (t.held, t.unit, dict(t.steps)) == (part.held, part.unit, dict(part.steps))]
         usual += [tile for tile in alike if part.sizes in (None, tile.sizes)][:1]
     if len(usual) == len(parts) and (len(parts) == 1 or block.inner):
         return tuple(_as_planned(tile, part) for tile, part in zip(usual, parts, strict=True))

@@ -11,17 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
+from math import inf, prod
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilec.ir.expr import operands
+from tilec.ir.types import element_bytes
+from tilec.scheduler.analysis.window_propagation import extents_of
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.bank_layouts import conflicting_bytes
 from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
 from tilec.scheduler.tiling.part_cycles import PartWork, part_works, resident_tasks, task_cycles
 from tilec.scheduler.tiling.reduce_loops import Floats, Ints, Steps
-from tilec.scheduler.tiling.register_use import TaskRegisters, task_registers
+from tilec.scheduler.tiling.register_use import TaskRegisters, task_registers, units_of
 from tilec.scheduler.tiling.task_needs import (
     TaskNeeds,
     loaded_bytes,
@@ -41,6 +45,9 @@ FEWEST_ROUNDS = 2
 
 STAGES = (2, 3, 4)
 """Copies of what a reduce loop loads that are tried where loads may be asynchronous."""
+
+TRIPS = 2
+"""Times the latency of an idle memory that a load takes where many are on their way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,8 @@ class CostTerms:
 class TaskWork:
     """What tasks do however many copies their reduce loops have of what they load, for every candidate: the number of
     tasks, what they need, the work of their parts and their registers; bytes of another copy; cycles that the level's
-    ports are busy; bytes that a task reads, streams and copies, and that all draw from the lowest level."""
+    ports are busy; bytes that a task reads, requests, `past` a core's level those of them, streams and copies, and that
+    all draw from the lowest level."""
 
     needs: TaskNeeds
     works: Sequence[PartWork]
@@ -98,6 +106,8 @@ class TaskWork:
     another: Ints
     ports: tuple[Floats, ...]
     read: Floats
+    requested: Floats
+    past: Floats
     stream: Floats
     copied: Floats
     drawn: Floats
@@ -205,6 +215,8 @@ def _work(
         np.asarray(sum(pipelined_bytes(problem, loops, seen).values()) if target.asynchronous else 0),
         tuple(ports),
         read,
+        np.asarray(sum(requested.values()), np.float64),
+        np.asarray(sum(requested[t] for t in problem.unstaged if t in requested), np.float64),
         np.asarray(sum(requested.values()) + (2 * final if target.is_cached else stored), np.float64),
         copied,
         drawn_bytes(problem, requested, seen, tasks, sizes, walk),
@@ -224,8 +236,11 @@ def _terms(problem: TilingProblem, work: TaskWork, *, least: bool = False, stage
     stream, drawn = work.stream / target.refill, _drawn(problem, work.drawn, tasks)
     if not target.is_cached:  # a copy takes as long as the narrowest link that it passes
         stream = np.maximum(stream, drawn * np.minimum(tasks, target.cores) / np.maximum(tasks, 1))
+    if problem.unstaged:
+        flight = np.maximum(_in_flight(problem, work.needs[2], resident), 1)
+        stream = np.maximum(stream, work.past * TRIPS * costs.round / flight)
     longer, shorter = np.maximum(compute, stream), np.minimum(compute, stream)
-    hidden = np.asarray(costs.exposed * shorter)
+    hidden = np.asarray(costs.exposed * shorter * (1 - work.past / np.maximum(work.requested, 1)))
     wait: Floats = np.asarray(costs.round * (1 + rounds))
     if target.asynchronous and (least or np.any(stages > 1)):
         turns = np.maximum(rounds, 1)
@@ -243,6 +258,22 @@ def _terms(problem: TilingProblem, work: TaskWork, *, least: bool = False, stage
     seconds = target.launch + np.maximum(span, drawn)
     moved = tasks * work.read + sum(problem.whole(t) for t in problem.outputs)
     return CostTerms(tasks, compute, stream, copy, wait, task, span, drawn, target.launch, seconds, held, moved)
+
+
+def _in_flight(problem: TilingProblem, seen: TileFootprints, resident: Ints) -> Floats:
+    """Bytes that the tasks on a core have on their way into registers at a time, of the part that has fewest."""
+    least: Floats = np.asarray(inf)
+    for number, (part, tile) in enumerate(zip(problem.parts, problem.tiles, strict=True)):
+        read = {tensor for node in part for tensor in operands(node.expr)} & problem.unstaged
+        if not read:
+            continue
+        extents = extents_of(part[0].expr, problem.numbers)
+        points = prod(tile.sizes.get(i) or extents_of(part[-1].expr, problem.numbers)[i] for i in part[-1].expr.spatial)
+        steps = prod(tile.steps.get(i, extents[i]) for i in part[0].expr.reduce)
+        units = np.minimum(resident * units_of(problem, number, tile, seen), problem.target.threads)
+        each = points * steps * sum(element_bytes(problem.graph.tensors[t].ttype) for t in read)
+        least = np.minimum(least, units * each)
+    return least
 
 
 def _late(target: TargetModel, longer: Floats, stream: Floats, stages: Ints) -> Floats:

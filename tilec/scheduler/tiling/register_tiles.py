@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from tilec.ir.expr import Expr, TensorExpr, accesses, operands, variables
@@ -35,8 +35,9 @@ class RegisterTile:
     node's operands: those that a core's level holds in the type that half precision is computed in.  `panelled` tells
     that the first node reads constants that are packed in panels of the tile's width along the vector iterator.  `unit`
     is the unit of matrices that computes the first node, "" where vectors do; `further` are places of nodes that units
-    compute as well, with these; `sides` are the final node's iterators of the product's rows and columns; tiles of a
-    group of `warps` lie beside one another along the rows.
+    compute as well, with these; `streamed` are places among the first node's operands: those that units load past a
+    core's level, in `steps` of its reduction; `sides` are the final node's iterators of the product's rows and columns;
+    tiles of a group of `warps` lie beside one another along the rows.
     """
 
     sizes: Mapping[str, int]
@@ -50,6 +51,8 @@ class RegisterTile:
     sides: tuple[str, str] = ("", "")
     warps: int = 1
     further: tuple[tuple[int, str], ...] = ()
+    streamed: tuple[int, ...] = ()
+    steps: Mapping[str, int] = field(default_factory=dict)
 
     def products(self, part: Sequence[Node]) -> dict[str, str]:
         """The nodes of a part that units of matrices compute, with these."""

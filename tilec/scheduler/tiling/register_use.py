@@ -51,6 +51,11 @@ def task_units(target: TargetModel) -> int:
     return max(1, target.costs.task_threads * WORD // target.lanes_bytes)
 
 
+def units_of(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> Ints:
+    """Units that compute a part of a task at a time."""
+    return _units(problem, number, tile, seen)[0]
+
+
 def _units(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> tuple[Ints, Ints]:
     """Units that compute a part of a task at a time, and the bytes of the points of one: those of its result, and of
     what a step of products that follow one another begins with."""

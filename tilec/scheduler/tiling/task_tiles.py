@@ -240,7 +240,8 @@ def _steppable(problem: TilingProblem) -> list[str]:
     it."""
     shared = problem.chain.members if problem.chain is not None else ()
     implicit = problem.target.is_cached
-    leading = [part[0] for part in problem.parts if len(part) == 1 or not part[-1].expr.reduce]
+    parts = zip(problem.parts, problem.tiles, strict=True)
+    leading = [part[0] for part, tile in parts if not tile.streamed and (len(part) == 1 or not part[-1].expr.reduce)]
     anchors = [node.expr for node in leading if node.expr.reduce and node.name not in shared]
     cut = [e for e in anchors if is_contraction(e) or not implicit]
     length = {e.tensor: prod(extent_of(e.domain[i], problem.numbers) for i in e.reduce) for e in cut}

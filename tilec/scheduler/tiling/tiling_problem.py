@@ -174,8 +174,8 @@ class TilingProblem:
 
     @cached_property
     def unstaged(self) -> frozenset[str]:
-        """Tensors that units of a core load and store themselves, past its level, where that hides no latency: operands
-        of which an elementwise part that alone reads them reads every element once, and the result of such a part."""
+        """Tensors that units of a core load and store themselves, past its level: operands of which an elementwise part
+        that alone reads them reads every element once, the result of such a part, and what register tiles stream."""
         if not self.target.hides_latency_by_threads or self.target.is_cached:
             return frozenset()
         exprs = {node.name: node.expr for node in self.nodes}
@@ -188,6 +188,11 @@ class TilingProblem:
             read = [(access, exprs[name]) for _, _, name in reads for access in accesses(exprs[name])]
             if alone and parts <= pointwise and all(_as_made(a, expr) for a, expr in read if a.tensor == tensor):
                 found.add(tensor)
+        for part, tile in zip(self.parts, self.tiles, strict=False):
+            streamed = {operands(part[0].expr)[place] for place in tile.streamed}
+            found |= {
+                t for t in streamed - self.made.keys() if {name for _, _, name in self.readers[t]} == {part[0].name}
+            }
         return frozenset(found)
 
     @property
