@@ -33,14 +33,14 @@ def products():
 
 def rows():
     """A normalisation of rows, whose lanes add up."""
-    sizes = {"m": 6, "n": 96, "r": 96}
+    sizes = {"m": 400, "n": 96, "r": 96}
     nodes = [
         ("s[m] = sum(r, x[m, r])", sizes),
         ("d[m, n] = x[m, n] - s[m] / 96.0", sizes),
         ("v[m] = sum(r, d[m, r] * d[m, r])", sizes),
         ("y[m, n] = d[m, n] / sqrt(v[m] + 1.0)", sizes),
     ]
-    return make_graph({"x": (6, 96)}, nodes, ["y"])
+    return make_graph({"x": (400, 96)}, nodes, ["y"])
 
 
 FEWEST = {"products": 10, "rows": 7, "attention": 28}

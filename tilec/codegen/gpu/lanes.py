@@ -264,7 +264,7 @@ def along_all(widths: Sequence[tuple[str | int, int]], lanes: int) -> LaneMap:
 def in_vectors(widths: Sequence[tuple[str | int, int]], lanes: int, vector: int) -> LaneMap:
     """Lanes with so many neighbours each along the last axis, the others along the axes before it; none where there are
     too few points."""
-    if not widths or widths[-1][1] % vector:
+    if not widths or widths[-1][1] < vector or widths[-1][1] % vector:
         return ()
     (last, width), before = widths[-1], widths[:-1]
     count = min(lanes, width // vector)

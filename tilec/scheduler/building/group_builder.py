@@ -130,6 +130,7 @@ class GroupBuilder:
         """A part at the highest level, its weights packed; loops in the order that keeps most in the nearest cache."""
         target = problem.target
         width = register.sizes.get(register.along, 0)
+        streams = any(operands(part[0].expr)[place] in tiling.unstaged for place in register.streamed)
         expr, self.graph = pack_weights(part[0].expr, register.vector, width, self.graph, problem.constants, self.packs)
         part = (replace(part[0], expr=expr), *part[1:])
         key = (content, tuple(register.sizes.items()))
@@ -141,7 +142,7 @@ class GroupBuilder:
         if register.warps > 1:
             order = (*(i for i in order if i != register.sides[0]), register.sides[0])
         top, units = len(target.levels) - 1, register.products(part)
-        steps = {part[0].name: register.steps} if register.steps else {}
+        steps = {part[0].name: register.steps} if streams else {}
         return Block(top, part, register.sizes, order, steps, clipped=register.clipped, units=units)
 
     def tiled_group(self, block: Block, outputs: tuple[str, ...], target: TargetModel, seconds: float) -> TiledGroup:
