@@ -104,6 +104,8 @@ def _part_work(
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
     anchor = problem.parts[number][tile.further[-1][0] if tile.further else 0].expr
     cycles = cycles * _ragged_depth(problem, anchor, tile, loops)
+    if tile.streamed:
+        cycles = cycles * np.where(_takes_rows(tile, box, extents), 1.0, NO_CODE)
     if tile.warps > 1:
         cycles = cycles * np.where(_takes_groups(problem, number, tile, seen, loops), 1.0, NO_CODE)
     if target.hides_latency_by_threads and anchor.tensor in loops.sums:
@@ -143,6 +145,15 @@ def _ragged_depth(problem: TilingProblem, anchor: TensorExpr, tile: RegisterTile
     whole = extent_of(anchor.domain[tile.vector.iterator], problem.numbers)
     rounds = -(-whole // np.maximum(step, 1))
     return np.asarray(rounds * -(-step // unit.depth) / max(1, -(-whole // unit.depth)), np.float64)
+
+
+def _takes_rows(tile: RegisterTile, box: Box, extents: Mapping[str, int]) -> NDArray[np.bool_]:
+    """Whether a core's tile consists of whole register tiles whose lanes load rows: each begins with a row."""
+    whole: NDArray[np.bool_] = np.asarray(True)
+    for iterator, size in tile.sizes.items():
+        width = np.maximum(box[iterator][1] - box[iterator][0], 1) if iterator in box else np.asarray(size)
+        whole = whole & (width % size == 0) & ((iterator != tile.along) | (extents[iterator] % width == 0))
+    return whole
 
 
 def _takes_groups(
