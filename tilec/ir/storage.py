@@ -59,6 +59,11 @@ def storage_alignment(buffer: Buffer) -> int:
     return buffer.swizzle * LINE // PIECE if buffer.swizzle else 1
 
 
+def swizzle_period(buffer: Buffer) -> int:
+    """Elements after which the pattern of a swizzled buffer begins again."""
+    return LINE * (buffer.swizzle // PIECE) * 8 // TTYPES[buffer.ttype].bits
+
+
 def panel_width(buffer: Buffer) -> int:
     """Elements of a row of a swizzled buffer's panel."""
     return buffer.swizzle * 8 // TTYPES[buffer.ttype].bits

@@ -307,9 +307,20 @@ class FusionProblem:
             self.alone(n) if tile.registers[0].warps > 1 else tile for n, tile in zip(members, singles, strict=True)
         ]
         found = [self.usual(members), *([self._in_group(members, alone)] if alone != singles else [])]
-        streaming = [next((t for t in self.tiles(n) if t.streamed), None) for n in members]
-        narrow = [narrower or tile for narrower, tile in zip(streaming, found[0], strict=True)]
+        narrow = [self._narrowest(n, tile, members) for n, tile in zip(members, found[0], strict=True)]
         return found if narrow == found[0] else [*found, narrow]
+
+    def _narrowest(self, number: int, tile: RegisterTile, members: Sequence[int]) -> RegisterTile:
+        """The narrowest register tile of a part that streams, where that comes from outside its group; else a tile."""
+        streaming = next((each for each in self.tiles(number) if each.streamed), None)
+        if streaming is None:
+            return tile
+        read = {operands(self.parts[number][0].expr)[place] for place in streaming.streamed}
+        if all(self.home.get(tensor) not in members for tensor in read):
+            return streaming
+        return min(
+            (t for t in self.tiles(number) if not t.streamed), key=lambda t: prod(t.sizes.values()), default=tile
+        )
 
     def alone(self, number: int) -> TaskTile:
         """The best tile of a part by itself, by warps that are alone, remembered by content."""

@@ -14,10 +14,10 @@ from tilec.codegen.gpu.lanes import LaneMap, LaneMaps, idle_lanes
 from tilec.codegen.gpu.scalar_text import FAST
 from tilec.errors import UnsupportedError
 from tilec.ir.address_spaces import address_spaces, place_bytes
-from tilec.ir.algebra import KnownRanges, bounds_of, simplify
+from tilec.ir.algebra import KnownRanges, bounds_of, linear_form, simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value
 from tilec.ir.program import Buffer, Loop, Program
-from tilec.ir.storage import position, stored_shape
+from tilec.ir.storage import position, stored_shape, swizzle_period
 from tilec.ir.types import HALVES, TTYPES
 
 LANE, UNIT, THREAD = Var("#lane"), Var("#unit"), Var("#tid")
@@ -92,10 +92,15 @@ class KernelState:
         name = self.names[buffer.name]
         if at == Const(0):
             return name
-        text = self.text(at, ranges, is_wide(buffer))
-        if buffer.swizzle:
-            text = f"t_swizzled({text}, {buffer.swizzle}, {TTYPES[buffer.ttype].bits // 8})"
-        return f"{name} + {text}"
+        if not buffer.swizzle:
+            return f"{name} + {self.text(at, ranges, is_wide(buffer))}"
+        around, within = apart(at, swizzle_period(buffer), ranges)
+        periods, text = (index_text(each, self.names, ranges, is_wide(buffer)) for each in (around, within))
+        parts = [name] if around == Const(0) else [name, periods]
+        if within != Const(0):
+            size = TTYPES[buffer.ttype].bits // 8
+            parts.append(f"t_swizzled({unwrapped(text)}, {buffer.swizzle}, {size})")
+        return " + ".join(parts)
 
     def memory(self, verb: str, buffer: Buffer, vector: int = 1) -> str:
         """The primitive of tile.h that loads (`LD`) or stores (`ST`) so many elements of a buffer."""
@@ -131,6 +136,20 @@ def array_shape(maps: LaneMaps, buffer: Buffer) -> tuple[int, ...]:
         assert isinstance(held.along, int)
         shape[held.along] = -(-shape[held.along] // (held.count * held.vector)) * held.vector
     return tuple(shape)
+
+
+def apart(at: Expr, period: int, ranges: KnownRanges) -> tuple[Expr, Expr]:
+    """A position as the sum of whole periods, term by term, and the rest."""
+    terms, constant = linear_form(simplify(at, ranges))
+    around: Expr = Const(constant // period * period)
+    within: Expr = Const(constant % period)
+    for atom, step in terms.items():
+        term = Binary("*", atom, Const(step))
+        if step % period:
+            within = Binary("+", within, term)
+        else:
+            around = Binary("+", around, term)
+    return simplify(around, ranges), simplify(within, ranges)
 
 
 def upper(extent: Expr, buffer: Buffer) -> int:

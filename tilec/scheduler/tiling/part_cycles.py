@@ -104,7 +104,7 @@ def _part_work(
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
     anchor = problem.parts[number][tile.further[-1][0] if tile.further else 0].expr
     cycles = cycles * _ragged_depth(problem, anchor, tile, loops)
-    if tile.streamed:
+    if any(operands(problem.parts[number][0].expr)[place] in problem.unstaged for place in tile.streamed):
         cycles = cycles * np.where(_takes_rows(tile, box, extents), 1.0, NO_CODE)
     if tile.warps > 1:
         cycles = cycles * np.where(_takes_groups(problem, number, tile, seen, loops), 1.0, NO_CODE)

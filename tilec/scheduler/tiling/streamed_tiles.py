@@ -29,8 +29,8 @@ WIDEST = 16
 AHEAD = 8
 """Loads of a lane that are on the way together."""
 
-LANES = (4, 8, 32)
-"""Lanes along a row of a tile that are tried: rows of 64 bytes and more are whole sectors."""
+LANES = (2, 4, 8, 32)
+"""Lanes along a row of a tile that are tried: rows of 32 bytes and more are whole sectors."""
 
 
 def streamed_tiles(
