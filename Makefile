@@ -72,7 +72,7 @@ faults: $(READY) ## kill, interrupt and starve compilations, e.g. ARGS="kills --
 traces: $(READY) ## sizes never compiled for, beside onnxruntime and OpenVINO, e.g. ARGS="bert-base --static 4"
 	@$(BIN)/python -m tests.traces $(ARGS)
 
-gpu-zoo: $(READY) ## compile the zoo for four GPUs: registers, spills, and with ARGS=verify the emulator's verdict
+gpu-zoo: $(READY) ## compile the zoo for four GPUs in five types, e.g. ARGS="verify bert-base h100 f16": registers, spills, verdicts
 	@PYTHONPATH=.:tests $(BIN)/python -m tests.gpu_zoo $(ARGS)
 
 open-zoo: $(READY) ## compile the zoo with open sizes for host, a100 and ipu-mk2, e.g. ARGS="bert-base a100"

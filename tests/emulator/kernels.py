@@ -16,7 +16,7 @@ needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("cl
 
 MATMUL = """#include "tile.h"
 // 8 x 8 outputs a block, k in steps of 8: rows of B lie 9 words apart
-T_KERNEL void __launch_bounds__(64) matmul(
+T_KERNEL void T_BOUNDS(64, 1) matmul(
     const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, int m, int n, int k) {
   SMEM(smem_);
   const int tid = tid_;

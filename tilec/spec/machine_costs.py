@@ -233,9 +233,10 @@ class GpuCosts(MachineCosts):
     """A copy loads and stores; other warps compute addresses meanwhile."""
     round: float = 0.25e-6
     """Memory 290, shared memory 23 and two barriers of 20 cycles at 1.41 GHz."""
-    phase: float = 1.0e-6
-    """Loads from memory, a barrier, and units that wait for the last of the part before (fitted to 55 kernels of an
-    H100: they take 0.9 us longer than the rest of the model says, and 1.1 us for each part that loads)."""
+    phase: float = 0.5e-6
+    """Loads from memory, a barrier, and units that wait for the last of the part before (55 kernels of an H100 take
+    0.9 us longer than the rest of the model says, and 1.1 us for each part that loads; plans that are priced so are
+    no faster in all, those of half of it are)."""
     arrival: float = 0.03e-6
     """Shared memory 23 and a barrier of 20 cycles."""
 

@@ -6,17 +6,19 @@ import pytest
 from tests.codegen.gpu.kernels import emulated, program, rows_program
 from tests.emulator.kernels import needs_compiler
 from tests.programs import buffer, compute, intervals, load, loop, tensor, whole
+from tilec.codegen.gpu.block_threads import resident_blocks
 from tilec.codegen.gpu.kernel import kernel_of
-from tilec.codegen.gpu.lane_registers import registers_of
+from tilec.codegen.gpu.lane_registers import FREE, registers_of
 from tilec.codegen.gpu.lanes import lane_maps
 from tilec.ir.algebra import KnownRanges
+from tilec.ir.expr import Const
 from tilec.ir.program import Allocate, StoreTiles
 from tilec.spec.machine_costs import GpuCosts
 
 LANES = 32
 
 
-def nests(*counts, together=False):
+def nests(*counts, together=False, grid=1):
     """A block that squares rows, a nest of warps for each count of rows."""
     body, names = [], [f"y{n}" for n in range(len(counts))]
     x = buffer("x_s", "shared", "x[0:1, 0:32]")
@@ -28,7 +30,7 @@ def nests(*counts, together=False):
     outputs = tuple(names)
     parameters = (whole("x", (1, LANES)), *(whole(n, (c, LANES)) for n, c in zip(names, counts, strict=True)))
     inside = body if together else [*load(x), *body]
-    return program("nests", parameters, outputs, (loop("b", 1, *inside, scope="block"),))
+    return program("nests", parameters, outputs, (loop("b", grid, *inside, scope="block"),))
 
 
 def taken(counts, units):
@@ -61,6 +63,22 @@ def test_units_take_turns_where_registers_do_not_suffice_for_all(together):
     assert kernel_of(made, "kernel", LANES, KnownRanges()).threads >= 16 * LANES
     least = 32 * LANES if together else 128
     assert kernel_of(made, "kernel", LANES, KnownRanges(), registers=registers).threads == least
+
+
+@pytest.mark.parametrize(
+    ("shared", "grid", "blocks"), [(1024, 40, 10), (24 << 10, 40, 2), (1024, 8, 2), (1024, 1, 1), (48 << 10, 40, 1)]
+)
+def test_blocks_share_a_core_as_its_memory_and_the_grid_allow(shared, grid, blocks):
+    """Four cores of 48 KiB."""
+    assert resident_blocks(nests(4), Const(shared), Const(grid), KnownRanges()) == blocks
+
+
+@pytest.mark.parametrize(("registers", "blocks"), [(8 * 128 * FREE, 2), (128 * FREE, 1), (None, 2)])
+def test_kernels_take_the_registers_that_the_blocks_of_a_core_leave(registers, blocks):
+    """Eight warps of a core are two blocks of 128 threads."""
+    made = nests(4, grid=40)
+    text = kernel_of(made, "kernel", LANES, KnownRanges(), registers=registers).text
+    assert f"T_BOUNDS(128, {blocks})" in text
 
 
 def test_registers_of_a_tile_are_its_points_or_its_operands_and_some_beside():

@@ -71,3 +71,12 @@ def test_casts_saturate_round_and_keep_bits():
     values = [*FLOATS, 127.6, -128.4, 255.5, 65504.0, 65520.0, 1.00390625, 2.0**31, 2.0**63, -(2.0**63)]
     for body, found, expected in run(bodies, "f32", results, values):
         np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64), err_msg=body)
+
+
+@pytest.mark.parametrize("ttype", ["f16", "bf16"])
+def test_a_sum_of_halves_is_rounded_where_a_body_says_so(ttype):
+    """It is computed in f32: the cast to its own type rounds."""
+    values = [4.0, 0.00390625, 1.0, 3e-4, 2047.0, 1.5, 0.333, 65000.0]
+    bodies = [f"f32({ttype}({{a}} + {{b}})) * 3.0", f"f32({ttype}({{a}} * {{b}})) - 1.0", f"f32({ttype}({{a}}))"]
+    for body, found, expected in run(bodies, ttype, ["f32"] * len(bodies), values):
+        np.testing.assert_array_equal(found, expected, err_msg=body)

@@ -44,6 +44,16 @@ def test_a_task_that_needs_more_registers_than_a_core_has_spills():
         assert (few.compute > 3 * many.compute) == spills
 
 
+def test_reduce_loops_have_no_more_units_around_them_than_compute_a_task():
+    """At the barriers of the loop all meet; without it units take turns."""
+    fusion = problem_of(halves_product(4096, 4096, 4096, after=False), target_model_of(device("a100")))
+    tile = next(tile for tile in fusion.tiles(0) if set(tile.sizes.values()) == {64})
+    problem, steps = fusion.tiling_problem((0,), ("c",), [tile]), {"c": {"k": np.asarray(32)}}
+    some, more = ({"m": np.asarray(units * 64), "n": np.asarray(64)} for units in (32, 33))
+    assert cost_terms(problem, more, steps).compute > 1000 * cost_terms(problem, some, steps).compute
+    assert cost_terms(problem, more, {}).compute < 2 * cost_terms(problem, some, {}).compute
+
+
 def halves(name, sizes, steps):
     fusion = problem_of(halves_product(4096, 4096, 4096, after=False), target_model_of(device(name)))
     tile = next(tile for tile in fusion.tiles(0) if tile.unit and set(tile.sizes.values()) == {64})

@@ -39,13 +39,12 @@ def threads_of(
     body: Sequence[Statement],
     lanes: int,
     ranges: KnownRanges,
-    shared_bytes: Expr,
+    resident: int,
     group: int = 1,
     room: int = MOST_THREADS,
-    grid: Expr | None = None,
 ) -> int:
-    """The threads of a block of a program with such a body, one of a grid, whole groups of so many warps; no more than
-    registers have `room` for, where units may take turns.
+    """The threads of a block of a program with such a body, `resident` of which may share a core, whole groups of so
+    many warps; no more than registers have `room` for, where units may take turns.
 
     Units without an iteration of a nest wait for those that have one, as long as its tiles take. Of the numbers of
     units under which the nests take the least time, that which lets most units share a core is taken.
@@ -63,13 +62,7 @@ def threads_of(
     ]
     least = min(largest, max((fewest, *bound)))
     largest = max(least, min(largest, room // lanes))
-    core, unit = program.levels[1], program.levels[2]
-    held = max(1, constant_value(shared_bytes) or core.capacity or 1)
-    resident = min(MOST_BLOCKS, max(1, (core.capacity or held) // held))
-    blocks = bounds_of(grid, ranges)[1] if grid is not None else None
-    if blocks is not None:
-        resident = min(resident, max(1, -(-blocks // core.units)))
-    slots = unit.units or most
+    slots = program.levels[2].units or most
 
     def worth(units: int) -> tuple[float, int, int]:
         active = units * max(1, min(resident, slots // units))
@@ -78,6 +71,14 @@ def threads_of(
 
     chosen = min((n for n in range(least, largest + 1) if n * lanes % whole == 0), key=worth, default=largest)
     return min(MOST_THREADS, -(-chosen * lanes // whole) * whole)
+
+
+def resident_blocks(program: Program, shared_bytes: Expr, grid: Expr, ranges: KnownRanges) -> int:
+    """Blocks of a grid that share a core: as many as its memory has room for, and as there are."""
+    core, blocks = program.levels[1], bounds_of(grid, ranges)[1]
+    held = max(1, constant_value(shared_bytes) or core.capacity or 1)
+    most = MOST_BLOCKS if blocks is None else min(MOST_BLOCKS, -(-blocks // core.units))
+    return max(1, min(most, (core.capacity or held) // held))
 
 
 def _work(body: Sequence[Statement], ranges: KnownRanges) -> int:

@@ -13,7 +13,8 @@ from tilec.abi.shape_program import NUMBERS
 from tilec.artifact import digest_bytes, encode, write_bytes
 from tilec.codegen.gpu import hipcc, nvrtc
 from tilec.codegen.gpu.compiled import Compiled
-from tilec.codegen.gpu.kernel import KernelText, kernel_of
+from tilec.codegen.gpu.kernel import KernelText
+from tilec.codegen.gpu.printed_kernel import printed_kernel
 from tilec.codegen.gpu.target import GpuTarget
 from tilec.codegen.kernels import Kernels
 from tilec.codegen.launch_table import Argument, Launch
@@ -21,7 +22,6 @@ from tilec.codegen.model import KernelCode, model_of
 from tilec.codegen.shape_program import Number
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Plan
-from tilec.ir.sizes import algebra_ranges
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 
@@ -31,12 +31,7 @@ HEADER = "tile.h"
 def build(plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOptions, folder: Path) -> dict[str, Any]:
     """Write the kernels of a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`."""
     target = GpuTarget.of(device, options)
-    ranges = algebra_ranges(plan.symbols, plan.symbol_ranges)
-    units = {unit.name: unit for unit in target.units}
-    printed = {
-        name: kernel_of(program, f"tilec_{name}", target.lanes, ranges, units, target.registers)
-        for name, program in kernels.programs.items()
-    }
+    printed = {name: printed_kernel(program, plan, target) for name, program in kernels.programs.items()}
     code = {
         name: KernelCode(each.symbol, {each.symbol: each.text}, each.grid, each.shared_bytes, symbols=each.symbols)
         for name, each in printed.items()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilec.codegen.gpu.kernel import kernel_of
+from tilec.codegen.gpu.printed_kernel import printed_kernel
 from tilec.codegen.gpu.target import GpuTarget
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Program
-from tilec.ir.sizes import algebra_ranges
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 
@@ -16,8 +15,5 @@ from tilec.spec.recipe import CodegenOptions
 def decided_variant(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
     """The variant of groups that share a kernel, as it is, in the names of the first. Raises UnsupportedError where its
     program has no code."""
-    target = GpuTarget.of(device, CodegenOptions())
-    ranges = algebra_ranges(plan.symbols, plan.symbol_ranges)
-    units = {unit.name: unit for unit in target.units}
-    kernel_of(program, program.name, target.lanes, ranges, units, target.registers)
+    printed_kernel(program, plan, GpuTarget.of(device, CodegenOptions()))
     return groups[0].variant_of(program.name)

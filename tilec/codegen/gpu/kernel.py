@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tilec.codegen.gpu.block_threads import MOST_THREADS, acts_together, private_buffers, threads_of
+from tilec.codegen.gpu.block_threads import MOST_THREADS, acts_together, private_buffers, resident_blocks, threads_of
 from tilec.codegen.gpu.c_text import storage_type
 from tilec.codegen.gpu.compute import compute
 from tilec.codegen.gpu.copies import Copy
 from tilec.codegen.gpu.kernel_state import LANE, THREAD, UNIT, KernelState, declaration, shared_pointer, with_ranges
-from tilec.codegen.gpu.lane_registers import threads_with
+from tilec.codegen.gpu.lane_registers import FREE, registers_of, threads_with
 from tilec.codegen.gpu.lanes import lane_maps
 from tilec.codegen.gpu.moves import fill, move
 from tilec.codegen.gpu.pipelined_loops import Pipeline, begin_first, begin_next
@@ -72,9 +72,12 @@ def kernel_of(
     shared = _shared_bytes(program)
     maps = lane_maps(program, lanes, units)
     group = max((unit.warps for unit, _ in maps.products.values()), default=1)
-    grid = iterations(loop.extent for loop in nest)
-    room = MOST_THREADS if registers is None else threads_with(registers, program, maps)
-    threads = threads_of(program, body, lanes, ranges, shared, group, room, grid)
+    grid, needed = iterations(loop.extent for loop in nest), registers_of(program, maps)
+    resident = resident_blocks(program, shared, grid, ranges)
+    room = MOST_THREADS if registers is None else threads_with(registers, needed, lanes)
+    threads = threads_of(program, body, lanes, ranges, resident, group, room)
+    beside = MOST_THREADS if registers is None else threads_with(registers, max(needed, FREE), lanes)
+    blocks = max(1, min(resident, beside // threads, program.levels[2].units * lanes // threads))
     state = KernelState(program, maps, lanes, threads)
     for parameter in program.parameters:
         state.buffers[parameter.name] = parameter
@@ -86,7 +89,7 @@ def kernel_of(
     ranges = with_ranges(ranges, {LANE.name: lanes, UNIT.name: max(1, threads // lanes), THREAD.name: threads})
     inner = with_ranges(ranges, {loop.variable: loop.extent for loop in nest})
     _body(state, body, inner)
-    head = _head(state, symbol, nest, grid, ranges)
+    head = _head(state, symbol, blocks, nest, grid, ranges)
     text = f"{head}{state.lines.text}}}\n"
     return KernelText(symbol, text, grid, threads, shared, program.symbols, state.functions)
 
@@ -121,8 +124,8 @@ def _shared_bytes(program: Program) -> Expr:
     return largest((Const(0), *(place.end for place in found.values())))
 
 
-def _head(state: KernelState, symbol: str, nest: Sequence[Loop], grid: Expr, ranges: KnownRanges) -> str:
-    """The signature, and where a thread stands."""
+def _head(state: KernelState, symbol: str, blocks: int, nest: Sequence[Loop], grid: Expr, ranges: KnownRanges) -> str:
+    """The signature with the threads of a block and the blocks that share a core, and where a thread stands."""
     program, names = state.program, state.names
     constant = {b.name: "" if b.name in program.outputs else "const " for b in program.parameters}
     arguments = [
@@ -130,7 +133,7 @@ def _head(state: KernelState, symbol: str, nest: Sequence[Loop], grid: Expr, ran
     ] + [f"int {names[each]}" for each in program.symbols]
     lines = [
         f"// {program.name}: {state.threads} threads a block",
-        f"T_KERNEL void __launch_bounds__({state.threads}) {symbol}(",
+        f"T_KERNEL void T_BOUNDS({state.threads}, {blocks}) {symbol}(",
         *(f"    {each}{',' if number < len(arguments) - 1 else ') {'}" for number, each in enumerate(arguments)),
         "  SMEM(smem);",
         "  const int tid = tid_;",

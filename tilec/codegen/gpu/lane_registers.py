@@ -13,11 +13,14 @@ from tilec.ir.lifetimes import statements
 from tilec.ir.program import Allocate, Buffer, ComputeTile, Program
 from tilec.spec.machine_costs import GpuCosts
 
+FREE = 64 * WORD
+"""Bytes of registers that a lane may have whatever its tiles are: half of a core's units are busy with them."""
 
-def threads_with(registers: int, program: Program, maps: LaneMaps) -> int:
-    """The most threads of a block for which a core's `registers` bytes suffice, an equal share in each of its parts."""
-    parts, warp = GpuCosts().schedulers, max(32, maps.lanes)
-    return registers // parts // (registers_of(program, maps) * warp) * parts * warp
+
+def threads_with(registers: int, each: int, lanes: int) -> int:
+    """The most threads of `each` bytes for which a core's `registers` suffice, an equal share in each of its parts."""
+    parts, warp = GpuCosts().schedulers, max(32, lanes)
+    return registers // parts // (each * warp) * parts * warp
 
 
 def registers_of(program: Program, maps: LaneMaps) -> int:

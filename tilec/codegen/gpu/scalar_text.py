@@ -53,7 +53,9 @@ class Scalars:
                 return f"({test} ? {self.text(yes, kind, True)} : {self.text(no, kind, True)})"
             case Call(fn, (operand,)) if fn in TTYPES:
                 kind = self.type_of(operand)
-                return converted(self.text(operand, kind, guarded), kind, fn)
+                text = self.text(operand, kind, guarded)
+                computed = kind in HALVES and not isinstance(operand, Access)  # in f32, and not rounded yet
+                return converted(text, "f32" if computed else kind, fn)
             case Call(fn, (operand,)) if fn in BITCASTS:
                 kind = self.type_of(operand)
                 return _bits(self.text(operand, kind, guarded), kind, BITCASTS[fn])

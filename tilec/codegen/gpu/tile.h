@@ -1,6 +1,7 @@
 // Tile primitives: the same kernels for nvcc, NVRTC, hipcc and, with TILE_EMULATOR, a C++ compiler. Kernels use nothing
 // else. Halves are stored as f16 and bf16 and computed as float. An emulator defines what its part of this file leaves
-// out in "emu.h": T_DEV, T_KERNEL, SMEM, tid_ and bid_, t_barrier, t_shfl_xor, t_shfl, t_copy, loads, stores, combining stores.
+// out in "emu.h": T_DEV, T_KERNEL, T_BOUNDS, SMEM, tid_ and bid_, t_barrier, t_shfl_xor, t_shfl, t_copy, loads, stores,
+// combining stores.
 #pragma once
 
 #ifdef TILE_EMULATOR
@@ -80,6 +81,11 @@ T_BITS unsigned t_swizzled(unsigned at, unsigned bytes, unsigned size) {
 #include "emu.h"
 #else
 #define T_KERNEL extern "C" __global__
+#ifdef __HIP__
+#define T_BOUNDS(threads, blocks) __launch_bounds__(threads)
+#else
+#define T_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
+#endif
 #define SMEM(name) extern __shared__ __align__(1024) unsigned char name[]
 #define tid_ ((int)threadIdx.x)
 #define bid_ ((int)blockIdx.x)

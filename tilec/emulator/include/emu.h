@@ -6,7 +6,7 @@
 #define T_KERNEL extern "C"
 #define __global__
 #define __restrict__
-#define __launch_bounds__(...)
+#define T_BOUNDS(threads, blocks)
 #define SMEM(name) unsigned char* const name = (unsigned char*)emu::shared_memory
 #define tid_ (emu::current)
 #define bid_ ((int)emu::block_index.x)

@@ -1,0 +1,30 @@
+"""The kernels of a plan, each printed once: the plan asks whether there is code for one, code generation writes it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilec.codegen.gpu.kernel import KernelText, kernel_of
+from tilec.codegen.gpu.target import GpuTarget
+from tilec.ir.matrix_units import MatrixUnit
+from tilec.ir.plan import Plan
+from tilec.ir.program import Program
+from tilec.ir.sizes import ANY_SIZE, SymbolRange, algebra_ranges
+
+
+def printed_kernel(program: Program, plan: Plan, target: GpuTarget) -> KernelText:
+    """The kernel of a program of a plan. Raises UnsupportedError for what has no GPU code."""
+    ranges = tuple((symbol, plan.symbol_ranges.get(symbol, ANY_SIZE)) for symbol in plan.symbols)
+    return _printed(program, ranges, target.lanes, target.units, target.registers)
+
+
+@lru_cache(maxsize=1 << 9)
+def _printed(
+    program: Program,
+    ranges: tuple[tuple[str, SymbolRange], ...],
+    lanes: int,
+    units: tuple[MatrixUnit, ...],
+    registers: int | None,
+) -> KernelText:
+    known = algebra_ranges((symbol for symbol, _ in ranges), dict(ranges))
+    return kernel_of(program, f"tilec_{program.name}", lanes, known, {unit.name: unit for unit in units}, registers)
