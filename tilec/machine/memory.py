@@ -170,12 +170,20 @@ class Meter:
         if pool is not None:
             self._taken[pool.name] -= pool.share(size)
 
-    def reads(self, level: str, size: int) -> None:
-        """Count bytes that `level` reads from a lower one."""
-        before = self.moved[level]
-        self.moved[level] = Traffic(before.read + size * self._often, before.written)
+    def reads(self, level: str, size: int, below: str | None = None) -> None:
+        """Count bytes that `level` reads from a lower one, also at explicit levels that they pass from `below`."""
+        for name in self._passed(level, below):
+            before = self.moved[name]
+            self.moved[name] = Traffic(before.read + size * self._often, before.written)
 
-    def writes(self, level: str, size: int) -> None:
-        """Count bytes that `level` writes to a lower one."""
-        before = self.moved[level]
-        self.moved[level] = Traffic(before.read, before.written + size * self._often)
+    def writes(self, level: str, size: int, below: str | None = None) -> None:
+        """Count bytes that `level` writes to a lower one, also at explicit levels that they pass down to `below`."""
+        for name in self._passed(level, below):
+            before = self.moved[name]
+            self.moved[name] = Traffic(before.read, before.written + size * self._often)
+
+    def _passed(self, level: str, below: str | None) -> list[str]:
+        names = list(self._levels)
+        first, last = names.index(level if below is None else below), names.index(level)
+        between = names[first + 1 : last]
+        return [*(name for name in between if self._levels[name].managed == "explicit"), level]

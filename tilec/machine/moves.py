@@ -41,7 +41,8 @@ def load(above: BufferView, below: BufferView, whole: Array, outside: Scalar | N
         put(target.array, rows[some], to, cast(value, numpy_dtype(target.buffer.ttype)))
         known = np.True_ if source.is_complete() else take(source.written, there[some], from_, widths)
         put(target.written, rows[some], to, np.broadcast_to(known, value.shape))
-        meter.reads(target.buffer.level, len(some) * bytes_of(source.buffer.ttype, prod(widths)))
+        size = len(some) * bytes_of(source.buffer.ttype, prod(widths))
+        meter.reads(target.buffer.level, size, source.buffer.level)
 
 
 def _fill_outside(target: BufferInstances, rows: Array, whole: Array, value: Scalar) -> None:
@@ -82,7 +83,8 @@ def store(below: BufferView, above: BufferView, owned: Ends | None, whole: Array
         else:
             raise MachineError(f"combines with elements of {target.buffer.name} that were never written")
         put(target.written, there[some], to, np.broadcast_to(np.True_, value.shape))
-        meter.writes(source.buffer.level, len(some) * bytes_of(target.buffer.ttype, prod(widths)))
+        size = len(some) * bytes_of(target.buffer.ttype, prod(widths))
+        meter.writes(source.buffer.level, size, target.buffer.level)
 
 
 def _combine(target: BufferInstances, rows: Array, begin: Array, value: Array, combine: str) -> None:

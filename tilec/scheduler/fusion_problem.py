@@ -316,11 +316,7 @@ class FusionProblem:
         if streaming is None:
             return tile
         read = {operands(self.parts[number][0].expr)[place] for place in streaming.streamed}
-        if all(self.home.get(tensor) not in members for tensor in read):
-            return streaming
-        return min(
-            (t for t in self.tiles(number) if not t.streamed), key=lambda t: prod(t.sizes.values()), default=tile
-        )
+        return streaming if all(self.home.get(tensor) not in members for tensor in read) else tile
 
     def alone(self, number: int) -> TaskTile:
         """The best tile of a part by itself, by warps that are alone, remembered by content."""
