@@ -170,20 +170,20 @@ class Meter:
         if pool is not None:
             self._taken[pool.name] -= pool.share(size)
 
-    def reads(self, level: str, size: int, below: str | None = None) -> None:
-        """Count bytes that `level` reads from a lower one, also at explicit levels that they pass from `below`."""
-        for name in self._passed(level, below):
+    def reads(self, level: str, size: int, below: str = "") -> None:
+        """Count bytes that `level` reads from a lower one, at explicit levels on their way from `below` as well."""
+        for name in self._passed(below, level):
             before = self.moved[name]
             self.moved[name] = Traffic(before.read + size * self._often, before.written)
 
-    def writes(self, level: str, size: int, below: str | None = None) -> None:
-        """Count bytes that `level` writes to a lower one, also at explicit levels that they pass down to `below`."""
-        for name in self._passed(level, below):
+    def writes(self, level: str, size: int, below: str) -> None:
+        """Count bytes that `level` writes to `below`, at explicit levels on their way as well."""
+        for name in self._passed(below, level):
             before = self.moved[name]
             self.moved[name] = Traffic(before.read, before.written + size * self._often)
 
-    def _passed(self, level: str, below: str | None) -> list[str]:
+    def _passed(self, below: str, level: str) -> list[str]:
         names = list(self._levels)
-        first, last = names.index(level if below is None else below), names.index(level)
-        between = names[first + 1 : last]
+        first = names.index(below) + 1 if below else names.index(level)
+        between = names[first : names.index(level)]
         return [*(name for name in between if self._levels[name].managed == "explicit"), level]

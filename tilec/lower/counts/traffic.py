@@ -25,12 +25,13 @@ _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
 def traffic(program: Program, symbols: Mapping[str, int] = _NO_SYMBOLS) -> dict[str, Traffic]:
     """Bytes that every level reads from and writes to lower ones, summed over all units.
 
-    Loads count at the level of their target, stores at that of their source, both at explicit levels on the way, with
-    the intersection of both windows and the tensor, in the type of the lower level; a collective transfer of units of a
-    higher level counts once. Operands that tiles read in place count at every level from the one above theirs to that
-    of the tile, but for caches on the way (`in_place`). Equal to the count of the tile machine but for reads in place:
-    guards and // may make windows narrower than is known here, and gathered ones count run by run, index tuples x run
-    length, where the machine counts repeated indices once. Raises KeyError for a symbol without a value.
+    Loads count at the level of their target, stores at that of their source, and both at explicit levels that they
+    pass, with the intersection of both windows and the tensor, in the type of the lower level; a collective transfer of
+    units of a higher level counts once. Operands that tiles read in place count at every level from the one above
+    theirs to that of the tile, but for caches on the way (`in_place`). Equal to the count of the tile machine but for
+    reads in place: guards and // may make windows narrower than is known here, and gathered ones count run by run,
+    index tuples x run length, where the machine counts repeated indices once. Raises KeyError for a symbol without a
+    value.
     """
     moved = {level.name: Traffic(0, 0) for level in program.levels}
     for (level, _), each in traffic_by_tensor(program, symbols).items():
@@ -45,10 +46,10 @@ def traffic_by_tensor(program: Program, symbols: Mapping[str, int] = _NO_SYMBOLS
     for transfer in program_transfers.moved:
         spans, around, buffer = transfer.spans, transfer.around, transfer.held
         size = _bytes(program_transfers, spans, buffer, transfer.below.ttype, around)
-        ranks = program_transfers.rank
-        for level in program.levels[ranks[transfer.below.level] + 1 : ranks[buffer.level] + 1]:
-            if level.managed == "explicit" or level.name == buffer.level:
-                moved.setdefault((level.name, buffer.tensor), [0, 0])[transfer.stored] += size
+        first, last = program_transfers.rank[transfer.below.level] + 1, program_transfers.rank[buffer.level]
+        passed = [level.name for level in program.levels[first:last] if level.managed == "explicit"]
+        for name in (*passed, buffer.level):
+            moved.setdefault((name, buffer.tensor), [0, 0])[transfer.stored] += size
     for read in reads_in_place(program_transfers):
         size = bytes_of_access(program_transfers, read)
         for level in levels_passed(program, program_transfers, read):
