@@ -9,6 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from ledger import load, problems, table, unclaimed
+from slow_cases import mark_slow
 
 # Every run draws the same examples; `--hypothesis-profile=anew` (`make test-all`) draws others, and more (examples.py).
 hypothesis.settings.register_profile("tilec", deadline=None, derandomize=True)
@@ -74,7 +75,9 @@ class Ledger:
         self.rows = load()
         self.passed: set[str] = set()
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        mark_slow(items)
         items.sort(key=lambda item: _rank(item))
         for item in items:
             for name in features_of(item):

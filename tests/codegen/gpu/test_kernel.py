@@ -7,6 +7,7 @@ from tests.codegen.gpu.kernels import emulated, program, rows_program
 from tests.emulator.kernels import needs_compiler
 from tests.programs import buffer, compute, load, loop, tensor, whole
 from tilec.ir.program import Allocate, Fill, StoreTiles
+from tilec.ir.types import numpy_dtype
 
 pytestmark = needs_compiler
 
@@ -123,3 +124,21 @@ def test_windows_that_leave_the_tensor_are_filled():
     padded = np.pad(value, ((1, 1), (0, 0)))
     found, _ = emulated(program("halo", parameters, ("y",), body), {"x": value}, 32)
     np.testing.assert_array_equal(found["y"], padded[:-2] + padded[1:-1] + padded[2:])
+
+
+@pytest.mark.parametrize("ttype", ["u8", "i8", "f16", "u32"])
+def test_operands_past_the_end_of_ragged_lanes_are_zeros_of_their_type(ttype):
+    """Rows of 50 for 32 lanes, read at three points each."""
+    kind = "f32" if ttype == "f16" else "i32"
+    node = tensor(f"y[m, j, n] = {kind}(x[m, n]) * {kind}(j + 1)", {"m": 4, "j": 3, "n": 50})
+    held = buffer("y_r", "reg", "y[u:u + 1, 0:3, 0:50]", kind)
+    inner = [Allocate(held), compute(node, held.name, "_s", m="u:u + 1"), StoreTiles("y", held.name)]
+    body = [*load(buffer("x_s", "shared", "x[0:4, 0:50]", ttype)), loop("u", 4, *inner, scope="warp")]
+    parameters = (whole("x", (4, 50), ttype=ttype), whole("y", (4, 3, 50), ttype=kind))
+    values = (np.arange(200) % 100).reshape(4, 50).astype(numpy_dtype(ttype))
+    found, text = emulated(
+        program("rows", parameters, ("y",), (loop("b", 1, *body, scope="block"),)), {"x": values}, 32
+    )
+    exact = values.astype(np.int64)[:, None, :] * np.arange(1, 4)[None, :, None]
+    np.testing.assert_array_equal(found["y"], exact)
+    assert "t_zero<" in text

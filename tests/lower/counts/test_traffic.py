@@ -109,3 +109,24 @@ def test_what_units_do_together_counts_once() -> None:
     moved = traffic(case.program())
     assert moved["shared"].read == (50 * 20 + 2 * 20 * 40) * 4
     assert moved["reg"].read == 2 * 5 * 5 * (5 * 20 + 20 * 8) * 4
+
+
+def test_what_passes_an_explicit_level_counts_there() -> None:
+    """Threads load A and store C themselves; B waits in shared memory."""
+    case = replace(
+        MATMUL,
+        texts=MATMUL.texts[:1],
+        connect={},
+        tiles={"shared": {"C": {"m": 25}}, "reg": {"C": {"m": 5, "n": 8}}},
+        steps={"reg": {"C": {"k": 20}}},
+        more={"loads": {"A": ("reg",), "C": ()}},
+        levels=(DRAM, SHARED, replace(SHARED, name="reg", scope="thread")),
+    )
+    program = case.program()
+    moved = traffic(program)
+    assert moved["reg"].read == 2 * 5 * 5 * (5 * 20 + 20 * 8) * 4
+    assert moved["shared"].read == 2 * 5 * 5 * 5 * 20 * 4 + 2 * 20 * 40 * 4
+    assert moved["shared"].written == moved["reg"].written == 50 * 40 * 4
+    draw = np.random.default_rng(0)
+    arrays = {name: draw.random(shape, np.float32) for name, shape in case.inputs.items()}
+    assert execute(program, arrays, {}).moved == moved

@@ -214,7 +214,7 @@ def _loaded_words(
         kind = f"vec<unsigned, {of.words_of_round}>"
         load = f"{state.memory('LD', buffer, of.words_of_round)}({pointer})"
         if tests:
-            load = f"({state.condition(tests, ranges)}) ? {load} : {kind}{{}}"
+            load = f"({state.condition(tests, ranges)}) ? {load} : t_zero<{kind}>()"
         state.lines.add(f"const {kind} {name} = {load};")
         return [f"{name}.v[{number}]" for number in range(of.words_of_round)]
     return [f"({state.condition(tests, ranges)}) ? {load} : 0u" if tests else load]

@@ -98,7 +98,8 @@ def _read(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
 
 def _require(nvrtc: ctypes.CDLL, code: int, log: str) -> None:
     if code != 0:
-        words = log.strip() or nvrtc.nvrtcGetErrorString(code).decode()
+        wrong = [part for part in log.strip().split("\n\n") if ": error:" in part]
+        words = "\n\n".join(wrong) or log.strip() or nvrtc.nvrtcGetErrorString(code).decode()
         raise TilecError(f"NVRTC refuses the kernels: {words[:2000]}", hint="This is a bug of tilec; report it.")
 
 

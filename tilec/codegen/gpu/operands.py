@@ -119,7 +119,7 @@ def _load(
     if vector == 1:
         if conditions:
             test = " && ".join(index_text(each, state.names, ranges) for each in conditions)
-            load = f"{test} ? {load} : {storage_type(buffer.ttype)}{{}}"
+            load = f"{test} ? {load} : t_zero<{storage_type(buffer.ttype)}>()"
         state.lines.add(f"{place} = {load};")
         return
     name = state.names.fresh("q")

@@ -41,6 +41,7 @@ template <class To, class From> T_BITS To t_bits(From x) {
   return y;
 }
 
+template <class T> T_BITS T t_zero() { return T{}; }
 T_BITS float t_f32(f16 x) {
 #ifdef __CUDA_ARCH__
   float y;
