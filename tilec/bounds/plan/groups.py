@@ -1,6 +1,7 @@
 """Groups of a plan as graphs of their own, and whether a plan counts all of their traffic at a level.
 
-Packed weights are read at their original indices, so that their reader is the original contraction.
+Packed weights are read at their original indices, and sums of partial sums are one, so that these are the original
+contractions.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from tilec.bounds.plan.whole_sums import whole_sums
 from tilec.ir.algebra import Ranges, simplify
 from tilec.ir.bind import iterator_ranges
 from tilec.ir.expr import Access, Expr, TensorExpr, accesses, operands, rebuild, substitute
@@ -33,12 +35,12 @@ def plan_graph(plan: Plan) -> Graph:
 
 def _graph(plan: Plan, name: str, nodes: Sequence[Node], outputs: Sequence[str]) -> Graph:
     packs = {node.name: node for node in plan.prepared}
-    read = [replace(node, expr=_unpacked(node.expr, packs)) for node in nodes]
-    tensors = {node.name: plan.tensors[node.name] for node in nodes}
+    read = whole_sums([replace(node, expr=_unpacked(node.expr, packs)) for node in nodes], outputs)
+    tensors = {node.name: plan.tensors[node.name] for node in read}
     outside = dict.fromkeys(t for node in read for t in operands(node.expr) if t not in tensors)
     tensors |= {t: _tensor(t, plan.tensors, packs) for t in outside}
     inputs, leaving = (tuple(Port(t, t) for t in side) for side in (outside, outputs))
-    return Graph(name, plan.symbols, inputs, leaving, tensors, {}, tuple(read))
+    return Graph(name, plan.symbols, inputs, leaving, tensors, {}, read)
 
 
 def read_from_outside(group: Group) -> tuple[str, ...]:

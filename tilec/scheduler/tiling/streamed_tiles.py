@@ -52,7 +52,7 @@ def streamed_tiles(
     laid_out = panelled or streamed in vector.packed
     depth = next(i for i in reversed(anchor.reduce) if any(i in variables(index) for index in streamed.index))
     step = max(n for n in range(1, AHEAD + 1) if extents[depth] % n == 0)
-    for along in LANES:
+    for along in (count for count in LANES if count <= target.lanes(4)):
         rows, width = target.lanes(4) // along, along * WIDEST // element_bytes(graph.tensors[streamed.tensor].ttype)
         apart = before and extents[before[-1]] % rows == 0 and (laid_out or Var(before[-1]) in streamed.index)
         if extents[last] % width or not (rows == 1 or apart):
