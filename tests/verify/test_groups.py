@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tests.lower.cases import Case
-from tilec.verify.groups import check_group, evaluated
+from tilec.ir.expr import Access, Var
+from tilec.ir.plan import Shared
+from tilec.verify.groups import check_group, evaluated, running_nodes
 
 CASE = Case(
     ["P[s] = X[s] * X[s]", "O[s] = P[s] / 1024.0"],
@@ -126,3 +128,29 @@ def test_a_row_that_hangs_on_rounding_hides_no_error_in_another() -> None:
         off = found.copy()
         off[row] += np.float32([0.01, -0.01, 0, 0])
         assert check_group(plan.groups[0], plan, {**given, "O": off}, {}).passed is passes
+
+
+@pytest.mark.parametrize("online", [True, False])
+def test_results_that_run_with_partial_ones_are_rounded_where_these_are(online: bool) -> None:
+    """Probabilities of halves by the sum so far, which later parts of a row rescale."""
+    texts = [
+        "E[s, r] = exp(X[s, r])",
+        "T[s] = sum(r, E[s, r])",
+        "P[s, r] = E[s, r] / T[s]",
+        "Y[s] = sum(r, P[s, r] * V[r])",
+    ]
+    rescale = {"T": Access("T", (Var("s"),)), "Y": Access("Y", (Var("s"),))}
+    shared = {name: Shared("Y", {"r": "r"}, each) for name, each in rescale.items()}
+    ttypes = {"X": "f32", "V": "f16", "E": "f32", "T": "f32", "P": "f16", "Y": "f16"}
+    more = {"shared": shared} if online else {}
+    plan = Case(texts, {"s": 512, "r": 64}, {"X": (512, 64), "V": (64,)}, ttypes=ttypes, more=more).plan()
+    (group,) = plan.groups
+    assert running_nodes(group) == ({"P"} if online else frozenset())
+    x = np.random.default_rng(2).standard_normal((512, 64)).astype(np.float32)
+    v = np.random.default_rng(3).standard_normal(64).astype(np.float16)
+    weights = np.exp(x.astype(np.float64))
+    whole, part = weights.sum(1, keepdims=True), weights[:, :16].sum(1, keepdims=True)
+    first = (weights[:, :16] / part).astype(np.float16) * (part / whole)
+    rest = (weights[:, 16:] / whole).astype(np.float16)
+    y = (first @ v[:16].astype(np.float64) + rest.astype(np.float64) @ v[16:].astype(np.float64)).astype(np.float16)
+    assert check_group(group, plan, {"X": x, "V": v, "Y": y}, {}).passed is online

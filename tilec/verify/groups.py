@@ -26,7 +26,7 @@ from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
 from tilec.verify.rounding_bounds import enclosures, quantising
 from tilec.verify.sensitivity import Movement, deviations, disturbed, explained, flipped
-from tilec.verify.tolerance import carried, kernel_tolerances, kernel_variance
+from tilec.verify.tolerance import carried, kernel_tolerances, kernel_variance, variance
 from tilec.verify.undefined import CHOICE, with_undefined_elements
 from tilec.verify.word_elements import with_elements
 
@@ -160,12 +160,13 @@ def evaluated(
     """Operands and results of a group: its expressions in NumPy on the `given` operands, rounded as the group rounds.
 
     With a generator `disturbing`, every inexact result is perturbed at random by `AMPLITUDE` times its rounding
-    error, and undefined results are drawn.
+    error, and undefined results are drawn. Half precision hides that error but where it is near the boundary of two
+    roundings; not that of nodes that run with partial results, which are rounded where these are.
     """
     held = [{tensor for tensors in variant.held.values() for tensor in tensors} for variant in group.variants]
     wide = frozenset(node.name for node in group.nodes).difference(group.outputs).intersection(*held)
     ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if wide else {}
-    arrays = dict(given)
+    arrays, running = dict(given), running_nodes(group)
     terms: dict[str, float] = {}
     for node in group.nodes:
         ttype = PROMOTED_TTYPE if node.name in wide else plan.tensors[node.name].ttype
@@ -175,12 +176,28 @@ def evaluated(
             result = _with_draws(expr, arrays, result, ttype, disturbing)
         summed = counted_terms(node, plan.tensors, terms)
         added = UNIT_ROUNDOFF["f32"] ** 2 * summed if result.dtype.kind in "fV" else 0.0
-        if disturbing is not None and (off := sqrt(kernel_variance(node, plan.tensors) + added)):
+        own = (variance if node.name in running else kernel_variance)(node, plan.tensors)
+        if disturbing is not None and (off := sqrt(own + added)):
             result = disturbed(
                 result, _precise(expr, arrays, result), off, "sum" if added else expr.reducer, disturbing
             )
         arrays[node.name] = result
     return arrays
+
+
+def running_nodes(group: Group) -> frozenset[str]:
+    """Nodes in a loop of several reductions that read their partial results and are read by one of them: its rescaling
+    makes up for what changes later, but not for where their results were rounded."""
+    members = {name for variant in group.variants for name in variant.shared}
+    behind: set[str] = set()
+    for node in group.nodes:
+        if not members.union(behind).isdisjoint(operands(node.expr)) and node.name not in members:
+            behind.add(node.name)
+    before: set[str] = set()
+    for node in reversed(group.nodes):
+        if node.name in members or node.name in before:
+            before.update(operands(node.expr))
+    return frozenset(behind & before)
 
 
 def counted_terms(node: Node, tensors: Mapping[str, Tensor], terms: dict[str, float]) -> float:
