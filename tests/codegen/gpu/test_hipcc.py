@@ -41,9 +41,13 @@ def test_registers_and_bytes_in_memory_of_each_kernel() -> None:
 
 def test_without_a_compiler_kernels_are_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _name: None)
-    found = hipcc.obstacle()
-    assert found is not None
+    found = hipcc.obstacle("gfx90a")
     assert found == ("kernels are text only: there is no hipcc to compile them", "apt-get install hipcc")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert hipcc.obstacle("gfx90a") is None
+    found = hipcc.obstacle("znver4")
+    assert found is not None
+    assert found.reason == "kernels are text only: hipcc does not compile for znver4"
 
 
 @pytest.mark.skipif(shutil.which("hipcc") is None, reason="no hipcc")

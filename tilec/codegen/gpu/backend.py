@@ -72,7 +72,7 @@ def lacks(device: DeviceSpec) -> Obstacle | None:
     from tilec.codegen.gpu import hipcc, nvrtc
 
     if device.target.backend != "cuda":
-        return hipcc.obstacle()
+        return hipcc.obstacle(device.target.processor or "")
     return nvrtc.obstacle(device.target.processor or "")
 
 

@@ -18,11 +18,14 @@ _KERNEL = re.compile(r"^  - ", re.MULTILINE)
 _FIELD = re.compile(r"^    \.(name|vgpr_count|private_segment_fixed_size): +(\w+)$", re.MULTILINE)
 
 
-def obstacle() -> Obstacle | None:
-    """Why kernels are not compiled here."""
-    if shutil.which("hipcc") is not None:
-        return None
-    return Obstacle("kernels are text only: there is no hipcc to compile them", "apt-get install hipcc")
+def obstacle(processor: str) -> Obstacle | None:
+    """Why kernels for a processor are not compiled here."""
+    if shutil.which("hipcc") is None:
+        return Obstacle("kernels are text only: there is no hipcc to compile them", "apt-get install hipcc")
+    if not processor.startswith("gfx"):
+        fix = "Name one of AMD's, such as gfx90a, as codegen.processor."
+        return Obstacle(f"kernels are text only: hipcc does not compile for {processor}", fix)
+    return None
 
 
 def compile_kernels(text: str, headers: Mapping[str, str], processor: str) -> Compiled:
