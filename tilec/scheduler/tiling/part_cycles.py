@@ -108,7 +108,7 @@ def _part_work(
         cycles = cycles * np.where(_takes_rows(tile, box, extents), 1.0, NO_CODE)
     if tile.warps > 1:
         cycles = cycles * np.where(_takes_groups(problem, number, tile, seen, loops), 1.0, NO_CODE)
-    if target.hides_latency_by_threads and anchor.tensor in loops.sums:
+    if target.hides_latency_by_threads and anchor.tensor in loops.sums and problem.chain is None:
         together = (loops.sums[anchor.tensor] > 1) & (prod(tiles.values()) > task_units(target))
         cycles = cycles * np.where(together, NO_CODE, 1.0)
     if expr.tensor in loops.sums:
