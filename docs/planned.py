@@ -221,6 +221,7 @@ REGIONS: Mapping[str, Region] = {
     "sensitivity": Region("benchmarks.md", sensitivity),
     "host-memory": Region("benchmarks.md", host_memory),
     "v100": Region("benchmarks.md", lambda: batches("studies/v100")),
+    "mi50": Region("benchmarks.md", lambda: batches("studies/mi50")),
     "patterns": Region("benchmarks.md", patterns),
     "fusion": Region("benchmarks.md", fusion),
     "ladder-memory": Region("benchmarks.md", lambda: _with_head(ladder.memory())),
