@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilec.codegen.gpu.guards import below
 from tilec.codegen.gpu.kernel_state import LANE, KernelState, with_ranges
 from tilec.codegen.gpu.lanes import Lanes
 from tilec.errors import UnsupportedError
@@ -80,7 +81,8 @@ def axis(
         at = Binary("+", Binary("*", r, Const(lane_count)), simplify(which, ranges))
     offset = Binary("+", Binary("*", at, Const(vector)), v)
     slot = simplify(Binary("+", Binary("*", r, Const(vector)), v))
-    inside = None if exact else Binary("<", simplify(offset), width)
+    counts: dict[str, Expr | int] = {f"#{rounds}": count, f"#{neighbours}": vector}
+    inside = None if exact else below(simplify(offset), width, with_ranges(ranges, counts))
     return Axis(
         name, (f"#{rounds}", count), (f"#{neighbours}", vector), simplify(Binary("+", lo, offset), ranges), slot, inside
     )

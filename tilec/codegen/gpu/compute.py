@@ -9,6 +9,7 @@ from math import prod
 from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loop
 from tilec.codegen.gpu.c_text import literal, storage_type, value_type
 from tilec.codegen.gpu.copies import WIDEST, contiguous
+from tilec.codegen.gpu.guards import depend
 from tilec.codegen.gpu.kernel_state import KernelState, upper
 from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.lanes import Lanes, axis_lanes, guarded_accesses
@@ -112,7 +113,8 @@ def _each_point(one: LaneTile, together: dict[str, int], operands: dict[Access, 
     if fastest is not None and _stores_vectors(one, fastest, together[fastest]):
         count, kind = together[fastest], storage_type(one.target.ttype)
         name = one.state.names.fresh("y")
-        with _around_points(one, _but(together, fastest), operands, inside=(fastest,)) as known:
+        around = _around_points(one, _but(together, fastest), operands, inside=(fastest,))
+        with around as known, one.state.nested(_inside(one)):
             one.state.lines.add(f"vec<{kind}, {count}> {name};")
             with one.state.nested(_heads(one, {fastest: Const(count)}, unroll=True)):
                 value = point_value(one, operands, known)
@@ -149,9 +151,9 @@ def _around_points(
 
 def _stores_vectors(one: LaneTile, fastest: str, count: int) -> bool:
     size = TTYPES[one.target.ttype].bits // 8
-    if one.in_registers or one.tile.accumulate or _inside(one) or size * count > WIDEST or count not in (2, 4, 8):
+    if one.in_registers or one.tile.accumulate or size * count > WIDEST or count not in (2, 4, 8):
         return False
-    if one.target.ttype == "bool":
+    if one.target.ttype == "bool" or depend(_conditions(one), fastest):
         return False
     index = [each.position for each in one.spatial]
     return contiguous(one.state, one.target, index, fastest, count, one.ranges)
@@ -159,8 +161,12 @@ def _stores_vectors(one: LaneTile, fastest: str, count: int) -> bool:
 
 def _inside(one: LaneTile) -> list[str]:
     """The head of the block for points that are there."""
-    conditions = [each.inside for each in one.spatial if each.inside is not None]
+    conditions = _conditions(one)
     return [f"if ({one.state.condition(conditions, one.ranges)})"] if conditions else []
+
+
+def _conditions(one: LaneTile) -> list[Expr]:
+    return [each.inside for each in one.spatial if each.inside is not None]
 
 
 def _only_first(one: LaneTile) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilec.codegen.gpu.c_text import literal
-from tilec.codegen.gpu.index_text import at_least, is_multiple, width
+from tilec.codegen.gpu.guards import between
+from tilec.codegen.gpu.index_text import is_multiple
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.scalar_text import loaded, stored
 from tilec.ir.algebra import KnownRanges, simplify
@@ -58,23 +59,13 @@ def conditions(
     lower = copy.lower
     for d in range(len(index)) if dimensions is None else dimensions:
         at = index[d]
-        own += _between(at, copy.lo[d], copy.hi[d], ranges)
-        exists += _between(at, lower.lo[d], lower.hi[d], ranges)
-        exists += _between(at, Const(0), state.shapes[copy.upper.tensor][d], ranges)
+        own += between(at, copy.lo[d], copy.hi[d], ranges)
+        exists += between(at, lower.lo[d], lower.hi[d], ranges)
+        exists += between(at, Const(0), state.shapes[copy.upper.tensor][d], ranges)
     exists = list(dict.fromkeys(exists))
     if copy.up and copy.fill is not None:
         return own, exists
     return list(dict.fromkeys((*own, *exists))), []
-
-
-def _between(at: Expr, lo: Expr, hi: Expr, ranges: KnownRanges) -> list[Expr]:
-    parts: list[Expr] = []
-    below, above = width(lo, at, ranges), width(at, hi, ranges)
-    if not at_least(below, 0, ranges):
-        parts.append(Binary(">=", below, Const(0)))
-    if not at_least(above, 1, ranges):
-        parts.append(Binary(">", above, Const(0)))
-    return parts
 
 
 def constant_element(value: Scalar, ttype: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from tilec.codegen.gpu.c_text import Names
-from tilec.ir.algebra import KnownRanges, bounds_of, linear_form, simplify
+from tilec.ir.algebra import KnownRanges, bounds_of, linear_form
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, walk
 
 _OPERATORS = {"and": "&&", "or": "||"}
@@ -57,29 +59,25 @@ def unwrapped(text: str) -> str:
 
 def is_multiple(expr: Expr, number: int, ranges: KnownRanges) -> bool:
     """Whether an integer expression is known to be a multiple of a number."""
-    if number == 1:
-        return True
+    return known_divisor(expr, ranges) % number == 0
+
+
+def known_divisor(expr: Expr, ranges: KnownRanges) -> int:
+    """The largest number known to divide an integer expression; 0 for what is 0."""
     terms, constant = linear_form(expr, ranges)
-    return constant % number == 0 and all(_atom_multiple(a, k, number, ranges) for a, k in terms.items())
+    return gcd(constant, *(factor * _atom_divisor(atom, ranges) for atom, factor in terms.items()))
 
 
-def _atom_multiple(atom: Expr, factor: int, number: int, ranges: KnownRanges) -> bool:
-    if factor % number == 0:
-        return True
+def _atom_divisor(atom: Expr, ranges: KnownRanges) -> int:
     if isinstance(atom, Call) and atom.fn in ("minimum", "maximum"):
-        return all(is_multiple(Binary("*", each, Const(factor)), number, ranges) for each in atom.args)
-    return False
+        return gcd(*(known_divisor(each, ranges) for each in atom.args))
+    return 1
 
 
 def at_least(expr: Expr, low: int, ranges: KnownRanges) -> bool:
     """Whether an integer expression is known to be at least `low`."""
     found = bounds_of(expr, ranges)[0]
     return found is not None and found >= low
-
-
-def width(lo: Expr, hi: Expr, ranges: KnownRanges) -> Expr:
-    """The width of a window along one dimension."""
-    return simplify(Binary("-", hi, lo), ranges)
 
 
 def is_data_dependent(expr: Expr) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import copysign
 
 from tilec.codegen.gpu.copies import WIDEST, Copy, conditions, constant_element, store_element
+from tilec.codegen.gpu.guards import depend
 from tilec.codegen.gpu.index_text import is_multiple
 from tilec.codegen.gpu.kernel_state import THREAD, KernelState, with_ranges
 from tilec.codegen.gpu.register_moves import move_registers
@@ -18,6 +19,9 @@ from tilec.ir.types import TTYPES
 
 UNROLLED = 16
 """Turns of a loop of copies that are unrolled at most."""
+
+NEIGHBOUR = "#neighbour"
+"""The variable that counts the elements of a vector in a row."""
 
 ASYNCHRONOUS = (4, 8, 16)
 """Bytes that an asynchronous copy of a thread may have."""
@@ -60,9 +64,9 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
             continue
         offsets, inner, heads = _linear(state, upper, lower, vector, ranges)
         index = [simplify(Binary("+", a, b), inner) for a, b in zip(upper.lo, offsets, strict=True)]
-        own, missing = conditions(state, copy, index, inner)
+        own, missing = _of_neighbours(state, copy, index, vector, inner)
         asynchronous = copy.asynchronous and size * vector in ASYNCHRONOUS and _zero(copy, missing)
-        if vector > 1 and not (_pairs(state, copy, index, vector, inner) and _alike(state, copy, index, inner)):
+        if not _pairs(state, copy, index, vector, inner) or depend([*own, *missing], NEIGHBOUR):
             continue
         with state.nested(heads):
             here, there = state.address(upper, index, inner), state.address(lower, index, inner)
@@ -113,11 +117,16 @@ def _divides(copy: Copy, vector: int) -> bool:
     return upper.ttype == lower.ttype and extent is not None and extent % vector == 0
 
 
-def _alike(state: KernelState, copy: Copy, index: Sequence[Expr], ranges: KnownRanges) -> bool:
-    """Whether the elements of a vector, neighbours in a row, are copied or exist together: none of the conditions is
-    about the dimension of rows."""
+def _of_neighbours(
+    state: KernelState, copy: Copy, index: Sequence[Expr], vector: int, ranges: KnownRanges
+) -> tuple[list[Expr], list[Expr]]:
+    """Conditions for an element of a vector that begins at an index to be copied, and for it to exist; they name
+    NEIGHBOUR where elements of a vector differ."""
     row = _row(copy.upper, copy.lower)
-    return row is not None and not any(conditions(state, copy, index, ranges, [row]))
+    if vector == 1 or row is None:
+        return conditions(state, copy, index, ranges)
+    each = [Binary("+", at, Var(NEIGHBOUR)) if d == row else at for d, at in enumerate(index)]
+    return conditions(state, copy, each, with_ranges(ranges, {NEIGHBOUR: vector}))
 
 
 def _pairs(state: KernelState, copy: Copy, index: Sequence[Expr], vector: int, ranges: KnownRanges) -> bool:

@@ -9,7 +9,8 @@ from math import prod
 from tilec.codegen.gpu.axes import loop
 from tilec.codegen.gpu.c_text import storage_type
 from tilec.codegen.gpu.copies import WIDEST, contiguous
-from tilec.codegen.gpu.index_text import index_text, is_data_dependent
+from tilec.codegen.gpu.guards import depend
+from tilec.codegen.gpu.index_text import is_data_dependent
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.ir.algebra import KnownRanges, simplify
 from tilec.ir.expr import Access, Binary, Const, Expr, Var, substitute, variables
@@ -85,9 +86,11 @@ def _vector(
 ) -> tuple[int, str | None]:
     """How many neighbours can be loaded at once, and the loop variable that counts them."""
     size = TTYPES[buffer.ttype].bits // 8
-    if conditions or buffer.ttype == "bool":
+    if buffer.ttype == "bool":
         return 1, None
     for variable in reversed(needed):
+        if depend(conditions, variable):
+            continue
         for count in (8, 4, 2):
             if size * count > WIDEST or points.counts[variable] % count:
                 continue
@@ -115,15 +118,18 @@ def _load(
 ) -> None:
     address = state.address(buffer, index, ranges)
     place = operand.text(state, ranges)
+    kind = storage_type(buffer.ttype)
     load = f"{state.memory('LD', buffer, vector)}({address})"
+    if conditions:
+        zero = f"t_zero<{kind}>()"
+        load = (
+            f"{state.condition(conditions, ranges)} ? {load} : {zero if vector == 1 else f't_vector<{vector}>({zero})'}"
+        )
     if vector == 1:
-        if conditions:
-            test = " && ".join(index_text(each, state.names, ranges) for each in conditions)
-            load = f"{test} ? {load} : t_zero<{storage_type(buffer.ttype)}>()"
         state.lines.add(f"{place} = {load};")
         return
     name = state.names.fresh("q")
-    state.lines.add(f"const vec<{storage_type(buffer.ttype)}, {vector}> {name} = {load};")
+    state.lines.add(f"const vec<{kind}, {vector}> {name} = {load};")
     base, _, _ = place.partition("[")
     inner = place[len(base) + 1 : -1]
     for number in range(vector):

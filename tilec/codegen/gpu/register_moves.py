@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loop, loops
 from tilec.codegen.gpu.c_text import storage_type
 from tilec.codegen.gpu.copies import WIDEST, Copy, conditions, constant_element, contiguous, converted, store_element
+from tilec.codegen.gpu.guards import depend
 from tilec.codegen.gpu.kernel_state import KernelState, upper, with_ranges
 from tilec.codegen.gpu.lanes import axis_lanes
 from tilec.codegen.gpu.slots import element
@@ -31,10 +32,10 @@ def move_registers(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
     heads = [f"if ({text})" for text in (state.active, only) if text]
     last = next((d for d in reversed(range(len(axes))) if axes[d].inner[1] > 1), None)
     count = _neighbours(state, copy, axes[last], index, inner) if last is not None and not missing else 1
-    vectors = last is not None and count > 1 and _conditions(state, copy, axes, [last], inner) == ([], [])
+    vectors = last is not None and count > 1 and not depend(own, axes[last].inner[0])
     order = loops(state, axes, ranges, unroll=True)
     with state.nested(heads):
-        if vectors and last is not None:
+        if last is not None and vectors:
             guard = [f"if ({state.condition(own, inner)})"] if own else []
             turns = loop(state, axes[last].inner[0], Const(axes[last].inner[1]), ranges, unroll=True, step=count)
             with state.nested([*order[:-1], *([turns] if count < axes[last].inner[1] else []), *guard]):
@@ -53,7 +54,7 @@ def _conditions(
     """Conditions for an element to be moved, and for it to exist below, of some dimensions."""
     absent, missing = conditions(state, copy, [each.position for each in axes], ranges, dimensions)
     inside = (axes[d].inside for d in dimensions)
-    return [each for each in inside if each is not None] + absent, missing
+    return list(dict.fromkeys((*(each for each in inside if each is not None), *absent))), missing
 
 
 def _scalar_move(
