@@ -1,6 +1,6 @@
 """The stage `codegen`: a plan as tile programs, weights, and a library where the device has a back end."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -60,6 +60,21 @@ def _note_missing(job: Job, body: Mapping[str, Any]) -> None:
         job.listener.note(f"tile programs only: {body['without_code']}")
     elif backend is not None and (missing := backend.lacks(job.device)) is not None:
         job.listener.note(f"{missing.reason}: {missing.fix}")
+    if words := spills(body.get("runtime", {}).get("gpu", {}).get("kernels", ())):
+        job.listener.note(words)
+
+
+def spills(kernels: Sequence[Mapping[str, Any]]) -> str:
+    """Words about the kernels that keep registers in memory, and why: their blocks have no more. Empty for none."""
+    spilling = sorted((each for each in kernels if each.get("spilled_bytes")), key=lambda each: -each["spilled_bytes"])
+    if not spilling:
+        return ""
+    most = spilling[0]
+    return (
+        f"{len(spilling)} of {len(kernels)} kernels keep registers in memory, {most['symbol']} most: its threads, "
+        f"{most['block']} a block, have {most['registers']} registers each and store and load {most['spilled_bytes']} "
+        "bytes beside them"
+    )
 
 
 def named_files_there(artifact: Artifact, folder: Path) -> bool:

@@ -212,7 +212,7 @@ def _work(
     return TaskWork(
         needs,
         part_works(problem, seen, loops),
-        task_registers(problem, seen),
+        task_registers(problem, seen, loops),
         np.asarray(sum(pipelined_bytes(problem, loops, seen).values()) if target.asynchronous else 0),
         tuple(ports),
         read,

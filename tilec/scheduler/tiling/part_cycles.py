@@ -16,7 +16,7 @@ from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.bank_layouts import row_layouts
 from tilec.scheduler.tiling.reduce_loops import Floats, Ints, ReduceLoops, Steps
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.register_use import TaskRegisters, task_registers, task_units
+from tilec.scheduler.tiling.register_use import TaskRegisters, anchor_of, task_registers, task_units
 from tilec.scheduler.tiling.task_needs import task_needs
 from tilec.scheduler.tiling.tile_footprints import TileFootprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
@@ -47,7 +47,7 @@ def register_tiles(
 ) -> list[RegisterTile]:
     """For every part the one of its register tiles that takes the fewest cycles in a core's tile."""
     tasks, loops, seen, held = task_needs(problem, sizes, steps)
-    resident = resident_tasks(problem, held, tasks, task_registers(problem, seen))
+    resident = resident_tasks(problem, held, tasks, task_registers(problem, seen, loops))
 
     found: list[RegisterTile] = []
     for number, tiles in enumerate(options):
@@ -102,7 +102,7 @@ def _part_work(
         widths.insert(0, size)
     count: Floats = np.asarray(prod(tiles.values()) * _crossing(problem, tile, box), np.float64)
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
-    anchor = problem.parts[number][tile.further[-1][0] if tile.further else 0].expr
+    anchor = anchor_of(problem, number)
     cycles = cycles * _ragged_depth(problem, anchor, tile, loops)
     if any(operands(problem.parts[number][0].expr)[place] in problem.unstaged for place in tile.streamed):
         cycles = cycles * np.where(_takes_rows(tile, box, extents), 1.0, NO_CODE)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilec.ir.expr import TensorExpr
 from tilec.scheduler.analysis.contraction import is_contraction
 from tilec.scheduler.analysis.window_propagation import Ints, extents_of, volume
 from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.reduce_loops import ReduceLoops
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import TileFootprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
@@ -27,13 +29,20 @@ class TaskRegisters:
     unit: Ints
 
 
-def task_registers(problem: TilingProblem, seen: TileFootprints) -> TaskRegisters:
-    """The registers of a task; none where no units of a core work side by side."""
+def task_registers(problem: TilingProblem, seen: TileFootprints, loops: ReduceLoops) -> TaskRegisters:
+    """The registers of a task; none where no units of a core work side by side.  Units of a reduce loop, at whose
+    barriers all meet, are there while other parts are computed, and have registers for those, too."""
     target, costs = problem.target, problem.target.costs
     taken: Ints = np.asarray(1, np.int64)
     least, most = taken, np.asarray(0, np.int64)
-    for number, tile in enumerate(problem.tiles if target.hides_latency_by_threads else ()):
-        units, points = _units(problem, number, tile, seen)
+    tiles = problem.tiles if target.hides_latency_by_threads else ()
+    works = [_units(problem, number, tile, seen) for number, tile in enumerate(tiles)]
+    there: Ints = np.asarray(1, np.int64)
+    for number, (units, _) in enumerate(works):
+        rounds = loops.sums.get(anchor_of(problem, number).tensor, 1)
+        there = np.where(np.asarray(rounds) > 1, np.maximum(there, units), there)
+    for number, (units, points) in enumerate(works):
+        tile, units = problem.tiles[number], np.maximum(units, there)
         if tile.further:
             most = np.maximum(most, points + costs.beside_sums * target.lanes_bytes)
         few, many = (
@@ -44,6 +53,12 @@ def task_registers(problem: TilingProblem, seen: TileFootprints) -> TaskRegister
         taken = np.maximum(taken, few if alone and not is_contraction(problem.parts[number][0].expr) else many)
         least = np.maximum(least, few if alone else many)
     return TaskRegisters(taken, least, most)
+
+
+def anchor_of(problem: TilingProblem, number: int) -> TensorExpr:
+    """The reduction whose steps a part takes: its first node, the last product where several follow one another."""
+    tile = problem.tiles[number]
+    return problem.parts[number][tile.further[-1][0] if tile.further else 0].expr
 
 
 def task_units(target: TargetModel) -> int:
