@@ -131,5 +131,6 @@ def test_rows_of_a_halo_are_loaded_in_vectors(fill, units):
     found, text = emulated(program("halo", parameters, ("y",), body), {"x": values}, LANES)
     padded = np.pad(values.reshape(6, 32).astype(np.float32), ((1, 1), (0, 0)), constant_values=fill)
     np.testing.assert_array_equal(found["y"], padded[:-2] + padded[1:-1] + padded[2:])
-    assert "LDG8(" in text
+    assert ("LDG8(" if fill else "t_copy(16, ") in text, "what is zero where there is nothing arrives by itself"
+    assert ("t_wait_copies<0>();\n  t_barrier();" in text) == (not fill)
     assert "LDG(" not in text

@@ -149,6 +149,8 @@ def _head(state: KernelState, symbol: str, blocks: int, nest: Sequence[Loop], gr
 
 def _body(state: KernelState, body: Sequence[Statement], ranges: KnownRanges) -> None:
     for statement in body:
+        if not isinstance(statement, LoadTiles | Allocate):
+            _wait_for_copies(state)
         match statement:
             case Allocate(buffer):
                 _allocate(state, buffer, ranges)
@@ -175,6 +177,14 @@ def _body(state: KernelState, body: Sequence[Statement], ranges: KnownRanges) ->
                 raise UnsupportedError(f"units that combine {name} in memory have no GPU code", hint="Let one reduce.")
             case ComputeTile():
                 compute(state, statement, state.buffers[statement.target], ranges)
+    _wait_for_copies(state)
+
+
+def _wait_for_copies(state: KernelState) -> None:
+    if state.arriving:
+        state.lines.add("t_commit_copies();")
+        state.lines.add("t_wait_copies<0>();")
+        state.arriving = False
 
 
 def _serial(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
@@ -193,6 +203,7 @@ def _serial(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
             f"kernel {state.program.name} waits for asynchronous loads without a barrier", hint="Use several warps."
         )
     begin_first(state, pipeline, ranges)
+    around, state.pipelined = state.pipelined, True
     with state.nested([f"for (int {name} = 0; {name} < {extent}; ++{name})"]):
         state.copies |= dict.fromkeys(pipeline.targets, pipeline.copy_of(Var(loop.variable)))
         _body(state, [each for each in loop.body[: wait + 1] if each not in pipeline.loads], inner)
@@ -203,6 +214,7 @@ def _serial(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
         else:
             begin()
         _body(state, rest, inner)
+    state.pipelined = around
 
 
 def _streams(state: KernelState, loop: Loop) -> bool:

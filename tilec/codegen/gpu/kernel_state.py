@@ -32,8 +32,9 @@ class KernelState:
     """`threads` of a block are units of `lanes`. `active` is the condition under which a unit has work while all
     threads go on together; `copies` says which copy of a buffer that has several is used; `spread` are the
     iterators that differ between units, `nest` the loops over them, `functions` what the text calls beyond tile.h,
-    by name; `meanwhile` prints what begins while the next products are in flight. Ranges of variables go with the
-    statements, since text below them knows more."""
+    by name; `meanwhile` prints what begins while the next products are in flight. `pipelined` inside a loop that counts
+    its asynchronous copies; `arriving` where copies that nothing waits for yet are on their way. Ranges of variables
+    go with the statements, since text below them knows more."""
 
     program: Program
     maps: LaneMaps
@@ -49,6 +50,8 @@ class KernelState:
     nest: tuple[Loop, ...] = ()
     functions: dict[str, str] = field(default_factory=dict)
     meanwhile: Callable[[], None] | None = None
+    pipelined: bool = False
+    arriving: bool = False
 
     def __post_init__(self) -> None:
         self.names.assign({LANE.name: "lane", UNIT.name: "unit", THREAD.name: "tid"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import copysign
+from math import copysign, prod
 
 from tilec.codegen.gpu.copies import WIDEST, Copy, conditions, constant_element, store_element
 from tilec.codegen.gpu.guards import depend
@@ -18,7 +18,10 @@ from tilec.ir.program import Buffer
 from tilec.ir.types import TTYPES
 
 UNROLLED = 16
-"""Turns of a loop of copies that are unrolled at most."""
+"""Turns of a loop of copies that are all unrolled at most."""
+
+TOGETHER = 8
+"""Turns of a longer one that are unrolled (two of 66 and 131 turns on an H100 took 35 and 17 us one by one)."""
 
 NEIGHBOUR = "#neighbour"
 """The variable that counts the elements of a vector in a row."""
@@ -65,7 +68,8 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
         offsets, inner, heads = _linear(state, upper, lower, vector, ranges)
         index = [simplify(Binary("+", a, b), inner) for a, b in zip(upper.lo, offsets, strict=True)]
         own, missing = _of_neighbours(state, copy, index, vector, inner)
-        asynchronous = copy.asynchronous and size * vector in ASYNCHRONOUS and _zero(copy, missing)
+        asynchronous = size * vector in ASYNCHRONOUS and _zero(copy, missing)
+        asynchronous = asynchronous and (copy.asynchronous or _waits_long(state, copy, [*own, *missing], vector))
         if not _pairs(state, copy, index, vector, inner) or depend([*own, *missing], NEIGHBOUR):
             continue
         with state.nested(heads):
@@ -75,6 +79,7 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
                 present = state.condition(missing, inner) or "true"
                 with state.nested(guard):
                     state.lines.add(f"t_copy({size * vector}, {here}, {there}, {present});")
+                state.arriving = state.arriving or not copy.asynchronous
                 return
             if vector > 1:
                 source, target = (there, here) if copy.up else (here, there)
@@ -89,6 +94,15 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
                 return
             _element_move(state, copy, here, there, state.condition(own, inner), state.condition(missing, inner))
             return
+
+
+def _waits_long(state: KernelState, copy: Copy, guards: Sequence[Expr], vector: int) -> bool:
+    """Whether threads had better not wait for what they load: guards keep the loads of several turns from being on the
+    way together, and so does a loop that is not unrolled."""
+    sizes = [constant_value(extent) for extent in copy.upper.shape]
+    short = all(sizes) and prod(size or 0 for size in sizes) <= UNROLLED * state.threads * vector
+    loads = copy.up and copy.lower.level == state.lowest and not state.pipelined
+    return loads and (bool(guards) or not short)
 
 
 def _zero(copy: Copy, missing: Sequence[Expr]) -> bool:
@@ -177,12 +191,13 @@ def _linear(
 
 
 def _turns(state: KernelState, name: str, total: Expr, ranges: KnownRanges) -> list[str]:
-    """The heads of a loop in which the threads of a block take numbers below `total` in turns; few turns are unrolled,
-    so that their loads are on the way together."""
+    """The heads of a loop in which the threads of a block take numbers below `total` in turns, unrolled so that loads
+    of several are on the way together."""
     count = constant_value(total)
-    if count is None or count > UNROLLED * state.threads:
+    if count is None:
         return [f"for (int {name} = tid; {name} < {state.text(total, ranges)}; {name} += {state.threads})"]
     turns, turn = -(-count // state.threads), state.names.fresh("n")
     guard = [f"if ({name} < {count})"] if count % state.threads else []
     head = f"for (int {name} = tid, {turn} = 0; {turn} < {turns}; {name} += {state.threads}, ++{turn})"
-    return [f"#pragma unroll\n{head}" if turns > 1 else head, *guard]
+    pragma = f"#pragma unroll{'' if turns <= UNROLLED else f' {TOGETHER}'}\n" if turns > 1 else ""
+    return [f"{pragma}{head}", *guard]
