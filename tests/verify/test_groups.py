@@ -154,3 +154,15 @@ def test_results_that_run_with_partial_ones_are_rounded_where_these_are(online: 
     rest = (weights[:, 16:] / whole).astype(np.float16)
     y = (first @ v[:16].astype(np.float64) + rest.astype(np.float64) @ v[16:].astype(np.float64)).astype(np.float16)
     assert check_group(group, plan, {"X": x, "V": v, "Y": y}, {}).passed is online
+
+
+@pytest.mark.parametrize(("error", "passes"), [(6e-8, True), (3e-6, False)])
+def test_sums_whose_terms_cancel_are_as_far_off_as_their_partial_sums(error: float, passes: bool) -> None:
+    """No sum tells by its own size how large the partial sums of its terms were, in whatever order."""
+    plan = Case(["R[s] = sum(r, X[s, r])", "M[s] = R[s] / 4096.0"], {"s": 4, "r": 4096}, {"X": (4, 4096)}).plan()
+    generator = np.random.default_rng(1)
+    half = generator.uniform(0.9, 1.1, (4, 2048)).astype(np.float32)
+    x = generator.permuted(np.concatenate([half, -half], axis=1), axis=1)
+    left = evaluated(plan.groups[0], plan, {"X": x})["M"]
+    actual = left + np.float32(error) * np.float32([1, -1, 1, -1])
+    assert check_group(plan.groups[0], plan, {"X": x, "M": actual}, {}).passed is passes

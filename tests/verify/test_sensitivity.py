@@ -20,7 +20,7 @@ def test_exact_elements_stay_but_of_f64_none_is_known_to_be_exact():
     exact, rounded = np.float32([1.5, 2.0]), np.float32([0.1, 0.3])
     for values, stays in ((exact, True), (rounded, False), (exact.astype(np.float64), False)):
         precise = np.float64([1.5, 2.0]) if values is not rounded else np.float64([0.1, 0.3])
-        moved = disturbed(values, precise, 1e-3, None, np.random.default_rng(0))
+        moved = disturbed(values, precise, 1e-3, 0.0, np.random.default_rng(0))
         assert (moved == values).all() == stays
 
 

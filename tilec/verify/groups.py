@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tilec.errors import UnsupportedError
 from tilec.ir.evaluate import evaluate
-from tilec.ir.expr import Access, Call, Expr, Reduce, TensorExpr, constant_value, operands, rebuild, walk
+from tilec.ir.expr import Access, Binary, Call, Expr, Reduce, TensorExpr, constant_value, operands, rebuild, walk
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.numpy_scalars import ttype_of
 from tilec.ir.plan import Group, Plan
@@ -25,7 +25,7 @@ from tilec.verify.ball_arithmetic import UNIT_ROUNDOFF
 from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
 from tilec.verify.rounding_bounds import enclosures, quantising
-from tilec.verify.sensitivity import Movement, deviations, disturbed, explained, flipped
+from tilec.verify.sensitivity import Floats, Movement, deviations, disturbed, explained, flipped
 from tilec.verify.tolerance import carried, kernel_tolerances, kernel_variance, variance
 from tilec.verify.undefined import CHOICE, with_undefined_elements
 from tilec.verify.word_elements import with_elements
@@ -178,9 +178,8 @@ def evaluated(
         added = UNIT_ROUNDOFF["f32"] ** 2 * summed if result.dtype.kind in "fV" else 0.0
         own = (variance if node.name in running else kernel_variance)(node, plan.tensors)
         if disturbing is not None and (off := sqrt(own + added)):
-            result = disturbed(
-                result, _precise(expr, arrays, result), off, "sum" if added else expr.reducer, disturbing
-            )
+            precise = _precise(expr, arrays, result)
+            result = disturbed(result, precise, off, _sizes(expr, arrays, precise, bool(added)), disturbing)
         arrays[node.name] = result
     return arrays
 
@@ -224,7 +223,27 @@ def _precise(expr: TensorExpr, arrays: Mapping[str, Array], result: Array) -> Ar
     """The expression in f64, rounded only by its casts to half precision; its `result` if it looks at bits."""
     if any(isinstance(part, Call) and part.fn in BITCASTS for part in walk(expr.value)):
         return result
+    return _evaluated_in_f64(expr, _in_f64(expr.value), arrays)
+
+
+def _sizes(expr: TensorExpr, arrays: Mapping[str, Array], precise: Array, summed: bool) -> Floats | float:
+    """Sizes of the partial sums behind the elements of a node, which is a sum or is made of what was `summed`: those of
+    a random walk of its terms, and the typical size of the results, where a single one cancels."""
+    if expr.reducer != "sum" and not summed:
+        return 0.0
+    wide = precise.astype(np.float64)
+    finite = np.isfinite(wide)
+    typical = float(np.sqrt(np.mean(np.square(wide), where=finite))) if finite.any() else 0.0
+    if expr.reducer != "sum":
+        return typical
     value = _in_f64(expr.value)
+    with np.errstate(invalid="ignore", over="ignore"):
+        squares = _evaluated_in_f64(expr, Binary("*", value, value), arrays)
+        return np.maximum(np.sqrt(np.where(np.isfinite(squares), squares, 0.0)), typical)
+
+
+def _evaluated_in_f64(expr: TensorExpr, value: Expr, arrays: Mapping[str, Array]) -> Array:
+    """An expression with another value, in f64."""
     body = replace(expr.body, body=value) if isinstance(expr.body, Reduce) else value
     wide = {t: arrays[t].astype(np.float64) if arrays[t].dtype.kind in "fV" else arrays[t] for t in operands(expr)}
     return evaluate(replace(expr, body=body), wide, ttype="f64")

@@ -35,20 +35,18 @@ MISSED = 0.02
 """Share of the moving elements that may be off by more than they moved: a flip that no evaluation happened to show."""
 
 
-def disturbed(result: Array, precise: Array, off: float, reducer: str | None, generator: np.random.Generator) -> Array:
+def disturbed(
+    result: Array, precise: Array, off: float, sizes: Floats | float, generator: np.random.Generator
+) -> Array:
     """A node's `precise` result with `AMPLITUDE` times its rounding error, rounded to the type of `result`; elements
     that are exact stay. Of f64, in which `precise` is computed, no element is known to be exact.
 
-    `off` is the standard deviation of the relative error. A sum rounds with the size of its terms, of which the typical
-    size of the sums is a lower estimate where a single one cancels.
+    `off` is the standard deviation of the relative error, of the result or of the `sizes` of what was rounded on the
+    way to it where these are larger.
     """
     wide = precise.astype(np.float64)
-    size = np.abs(wide)
-    if reducer == "sum":
-        finite = np.isfinite(wide)
-        size = np.maximum(size, np.sqrt(np.mean(np.square(wide), where=finite)) if finite.any() else 0.0)
     with np.errstate(invalid="ignore", over="ignore"):
-        perturbed = wide + AMPLITUDE * off * size * generator.standard_normal(result.shape)
+        perturbed = wide + AMPLITUDE * off * np.maximum(np.abs(wide), sizes) * generator.standard_normal(result.shape)
         exact = (wide == result) if result.dtype != np.float64 else np.zeros(result.shape, bool)
         changed: Array = np.where(exact, result, perturbed.astype(result.dtype))
     return changed
