@@ -195,3 +195,20 @@ T_KERNEL void unset(float* __restrict__ y) {
     built(text, "unset").launch(Shape(1, 32, 128), [region(y, True)])
     assert np.isnan(y[32:]).all()
     assert (~(np.abs(y[:32]) < 1e30)).all()
+
+
+def test_swizzled_places_may_lie_before_whole_periods():
+    """A constant part of an address may be taken in front of what is swizzled, which is negative then."""
+    text = """#include "tile.h"
+T_KERNEL void turned(const f16* __restrict__ x, f16* __restrict__ y) {
+  SMEM(smem_);
+  f16* const tile = (f16*)(smem_ + 0);
+  const int tid = tid_;
+  for (int e = tid; e < 1024; e += 64) STS(tile + 1024 + t_swizzled(e - 1024, 128, 2), LDG(x + e));
+  t_barrier();
+  for (int e = tid; e < 1024; e += 64) STG(y + e, LDS(tile + t_swizzled(e, 128, 2)));
+}
+"""
+    x, y = np.arange(1024, dtype=np.float16), np.zeros(1024, np.float16)
+    assert not built(text, "turned").launch(Shape(1, 64, 2048), [region(x), region(y, True)], ORDERS[0]).findings
+    np.testing.assert_array_equal(y, x)

@@ -166,3 +166,18 @@ def test_sums_whose_terms_cancel_are_as_far_off_as_their_partial_sums(error: flo
     left = evaluated(plan.groups[0], plan, {"X": x})["M"]
     actual = left + np.float32(error) * np.float32([1, -1, 1, -1])
     assert check_group(plan.groups[0], plan, {"X": x, "M": actual}, {}).passed is passes
+
+
+@pytest.mark.parametrize(("error", "passes"), [(1.0, True), (8.0, False)])
+def test_flips_of_half_precision_are_judged_as_a_whole(error: float, passes: bool) -> None:
+    """A value on the other side of a boundary moves a row behind it; which rows it are is chance."""
+    texts = ["P[s] = X[s] * 0.3", "D[s] = f32(P[s]) - Y[s]", "O[s, n] = D[s] * G[n]"]
+    shapes = {"X": (12800,), "Y": (12800,), "G": (4,)}
+    plan = Case(texts, {"s": 12800, "n": 4}, shapes, ttypes=dict.fromkeys("PO", "f16")).plan()
+    x = np.random.default_rng(3).uniform(16, 32, 12800).astype(np.float32)
+    given = {"X": x, "Y": x * np.float32(0.3) - np.float32(0.1), "G": np.ones(4, np.float32)}
+    values = evaluated(plan.groups[0], plan, given)
+    p = values["P"].astype(np.float32)
+    p[:8] += np.float32(error * 2.0**-8)
+    moved = ((p - given["Y"])[:, None] * given["G"]).astype(np.float16)
+    assert check_group(plan.groups[0], plan, {**given, "O": moved}, {}).passed is passes

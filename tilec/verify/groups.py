@@ -129,18 +129,24 @@ def _enclosed(group: Group, plan: Plan, actual: Mapping[str, Array], values: Map
 
 
 def _explained(group: Group, plan: Plan, actual: Mapping[str, Array], values: Mapping[str, Array]) -> Elements:
-    """The elements that differ no more from `values` than disturbed evaluations do."""
-    moved = _moved(
-        group, plan, values, lambda now: all(explained(actual[t], values[t], now[t]).all() for t in group.outputs)
-    )
-    return {t: explained(actual[t], values[t], moved[t]) for t in group.outputs}
+    """The elements that differ no more from `values` than disturbed evaluations do, all of an output that differs no
+    more as a whole behind what is quantised or rounded to half precision."""
+
+    def right(moved: Mapping[str, Movement]) -> Elements:
+        return {
+            t: explained(actual[t], values[t], moved[t]) | moved[t].covers(actual[t], values[t]) for t in group.outputs
+        }
+
+    return right(_moved(group, plan, values, lambda now: all(each.all() for each in right(now).values())))
 
 
 def _moved(
     group: Group, plan: Plan, values: Mapping[str, Array], enough: Callable[[Mapping[str, Movement]], bool]
 ) -> dict[str, Movement]:
     """How far the outputs of a group move when rounding moves everything."""
-    jumps = quantising(group.nodes, plan.tensors)
+    read = {tensor for node in group.nodes for tensor in operands(node.expr)}
+    halves = any(node.name in read and plan.tensors[node.name].ttype in HALVES for node in group.nodes)
+    jumps = halves or quantising(group.nodes, plan.tensors)
     return deviations(
         lambda generator: evaluated(group, plan, values, generator), values, group.outputs, enough, jumps=jumps
     )

@@ -55,7 +55,8 @@ def disturbed(
 @dataclass(frozen=True, slots=True)
 class Movement:
     """Distances of disturbed evaluations from the values of a tensor: the greatest of each element, and the greatest
-    root mean square of all elements in one evaluation. `jumps` says whether something upstream is quantised."""
+    root mean square of all elements in one evaluation. `jumps` says whether something upstream is quantised, or rounded
+    to half precision."""
 
     greatest: Floats
     rms: float = 0.0
@@ -72,8 +73,8 @@ class Movement:
         return Movement(np.maximum(self.greatest, distances), rms, self.jumps)
 
     def covers(self, actual: Array, expected: Array) -> bool:
-        """Whether results behind quantisers differ as a whole, though not element by element, no more than the
-        evaluations: with many flips upstream, which elements move is chance, how far they move is not."""
+        """Whether results behind jumps differ as a whole, though not element by element, no more than the evaluations:
+        with many flips upstream, which elements move is chance, how far they move is not."""
         if not self.jumps or not comparable(actual, expected):
             return False
         off = apart(actual, expected)
@@ -95,7 +96,7 @@ def deviations(
     jumps: bool = False,
 ) -> dict[str, Movement]:
     """Map from name to the distances from `values` in the disturbed evaluations, of which there are as many as it takes
-    until the distances are `enough`. `jumps` says whether there are quantisers among what is evaluated."""
+    until the distances are `enough`. `jumps` says whether there are such jumps (`Movement`) in what is evaluated."""
     moved = {name: Movement(np.zeros(np.shape(values[name])), jumps=jumps) for name in names}
     for seed in range(EVALUATIONS):
         results = evaluate(np.random.default_rng(seed))

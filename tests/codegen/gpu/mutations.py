@@ -20,13 +20,17 @@ CHANGES = (
     ("lanes swapped", r"lane / (\d+)\)", r"lane % \1)"),
     ("lanes swapped", r"lane % (\d+)\)", r"lane / \1)"),
     ("other partner", r"(t_shfl_xor\([^;]*), 16\)", r"\1, 8)"),
-    ("pitch one less", r"(?<!\], )((?:LDS|STS)\d?\([^;]*\* )(\d\d+)\)", lambda found: f"{found[1]}{int(found[2]) - 1})"),
+    (
+        "pitch one less",
+        r"(?<!\], )((?:LDS|STS)\d?\([^;]*\* )(\d\d+)\)",
+        lambda found: f"{found[1]}{int(found[2]) - 1})",
+    ),
     ("pitch one more", r"(ldmatrix4t?\([^;]*\* )(\d\d+)\)", lambda found: f"{found[1]}{int(found[2]) + 1})"),
     ("copy to another place", r"(t_copy\(\d+, )(\w+) \+", r"\1\2 + 4 +"),
     ("another stage", r"\((next\w*) % (\d)\)", r"((\1 + 1) % \2)"),
 )
-"""Kind, pattern, replacement; each of its places is a mutant. A maximum may be that of other elements: a softmax takes it
-off all of them."""
+"""Kind, pattern, replacement; each of its places is a mutant. A maximum may be that of other elements: a softmax
+takes it off all of them."""
 
 
 def mutants(text: str) -> Iterator[Mutant]:

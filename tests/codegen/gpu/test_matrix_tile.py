@@ -173,3 +173,32 @@ def test_sums_that_are_read_across_lanes_and_other_types_are_refused():
     wrong = products(replace(unit, inputs=("bf16", "bf16")), 32, 24, 48, step=16)
     with pytest.raises(UnsupportedError, match="takes products of matrices of f16 and f16"):
         lane_maps(wrong, 32, UNITS)
+
+
+def test_a_window_without_rows_is_no_product():
+    """Two blocks of which the second needs rows of one half, the first none: nothing is read for it."""
+    unit = UNITS["mma.m16n8k16.f16"]
+    sizes = {"m": 32, "n": 8, "k": 16}
+    product = tensor("C[m, n] = sum(k, f32(A[m, k]) * f32(B[n, k]))", {**sizes, "m": 16})
+    join = tensor("Y[m, n] = where(m < 16, X[m, n], C[m - 16, n])", sizes)
+    rows = "maximum(i*16 - 16, 0) : minimum(i*16, 16)"
+    a = buffer("A_s", "shared", f"A[{rows}, 0:16]", "f16", shape=(16, 16))
+    b, c = buffer("B_s", "shared", "B[0:8, 0:16]", "f16"), buffer("C_s", "shared", f"C[{rows}, 0:8]", shape=(16, 8))
+    held = buffer("C_r", "reg", f"C[{rows}, 0:8]", shape=(16, 8))
+    y = buffer("Y_r", "reg", "Y[i*16 : i*16 + 16, 0:8]")
+    tile = replace(compute(product, "C_r", "_s", m=rows), unit=unit.name)
+    reading = replace(compute(join, "Y_r", "_s", m="i*16 : i*16 + 16"), operands=(("X", "X"), ("C", "C_s")))
+    parts = loop("u", 1, Allocate(held), tile, StoreTiles("C_s", "C_r"), scope="warp")
+    last = loop("w", 1, Allocate(y), reading, StoreTiles("Y", "Y_r"), scope="warp")
+    body = loop("i", 2, *load(a), *load(b), Allocate(c), parts, last, scope="block")
+    parameters = (
+        whole("A", (16, 16), ttype="f16"),
+        whole("B", (8, 16), ttype="f16"),
+        whole("X", (32, 8)),
+        whole("Y", (32, 8)),
+    )
+    arrays = {"A": integers((16, 16), "f16"), "B": integers((8, 16), "f16", 1), "X": integers((32, 8), "f32", 2)}
+    found, text = emulated(program("joined", parameters, ("Y",), (body,)), arrays, 32, UNITS)
+    exact = arrays["A"].astype(np.float32) @ arrays["B"].astype(np.float32).T
+    np.testing.assert_array_equal(found["Y"], np.concatenate([arrays["X"][:16], exact]))
+    assert "t_mma" in text

@@ -32,7 +32,9 @@ def test_units_of_a_part_have_their_sums_and_operands_in_registers():
     warps = (64 // problem.tiles[0].sizes["m"]) * (256 // problem.tiles[0].sizes["n"])
     assert warps % 4 == 0, "as they share a core's four schedulers"
     sizes = {"m": np.asarray(64), "n": np.asarray(256)}
-    assert task_registers(problem, footprints(problem, sizes), ReduceLoops(problem, {})).taken == warps * (points * 4 + costs.beside_sums * 128)
+    assert task_registers(problem, footprints(problem, sizes), ReduceLoops(problem, {})).taken == warps * (
+        points * 4 + costs.beside_sums * 128
+    )
     assert costs.beside_points < costs.beside_sums
 
 

@@ -9,7 +9,8 @@ from math import prod
 from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loop
 from tilec.codegen.gpu.c_text import literal, storage_type, value_type
 from tilec.codegen.gpu.copies import WIDEST, contiguous
-from tilec.codegen.gpu.guards import depend
+from tilec.codegen.gpu.guards import below, depend
+from tilec.codegen.gpu.index_text import at_least
 from tilec.codegen.gpu.kernel_state import KernelState, upper
 from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.lanes import Lanes, axis_lanes, guarded_accesses
@@ -19,7 +20,7 @@ from tilec.codegen.gpu.point_value import load_operands, name_shared, point_valu
 from tilec.codegen.gpu.scalar_text import combined, loaded, stored
 from tilec.codegen.gpu.warpgroup_tile import multiply_by_warpgroups
 from tilec.ir.algebra import KnownRanges
-from tilec.ir.expr import NEUTRAL, Access, Const, Expr, Var, substitute, walk
+from tilec.ir.expr import NEUTRAL, Access, Binary, Const, Expr, Var, substitute, walk
 from tilec.ir.program import Buffer, ComputeTile
 from tilec.ir.text import tensor_text
 from tilec.ir.types import TTYPES
@@ -38,14 +39,23 @@ def compute(state: KernelState, statement: ComputeTile, target: Buffer, ranges: 
     """A unit's tile."""
     state.lines.add(f"// {tensor_text(statement.expr)}"[:160])
     one = _tile(state, statement, target, ranges)
-    with state.nested([f"if ({state.active})" if state.active else ""]):
-        if id(statement) in state.maps.products:
-            unit, product = state.maps.products[id(statement)]
-            (multiply_by_warpgroups if unit.reads_memory else multiply)(one, unit, product)
+    unit, product = state.maps.products.get(id(statement), (None, None))
+    together = unit is not None and unit.reads_memory
+    some = "" if together else state.condition(_some_points(statement, ranges), ranges)
+    conditions = " && ".join(each for each in (state.active, some) if each)
+    with state.nested([f"if ({conditions})" if conditions else ""]):
+        if unit is not None and product is not None:
+            (multiply_by_warpgroups if together else multiply)(one, unit, product)
         elif statement.expr.reducer is None:
             _pure(one)
         else:
             _reduction(one)
+
+
+def _some_points(statement: ComputeTile, ranges: KnownRanges) -> list[Expr]:
+    """The conditions for a tile to have points, where its box may be empty: the same for all lanes of a unit."""
+    inside = [(lo, hi) for name, lo, hi in statement.box if name in statement.expr.spatial]
+    return [below(lo, hi, ranges) for lo, hi in inside if not at_least(Binary("-", hi, lo), 1, ranges)]
 
 
 def _tile(state: KernelState, statement: ComputeTile, target: Buffer, ranges: KnownRanges) -> LaneTile:

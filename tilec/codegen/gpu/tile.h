@@ -71,8 +71,8 @@ T_BITS float t_round_f16(float x) { return t_f32(t_f16(x)); }
 T_BITS float t_round_bf16(float x) { return t_f32(t_bf16(x)); }
 
 // The place of an element of `size` bytes in panels of `bytes` a row, whose pieces of 16 bytes are permuted in every line
-// of 128 bytes by its number.
-T_BITS unsigned t_swizzled(unsigned at, unsigned bytes, unsigned size) {
+// of 128 bytes by its number; below 0 where whole periods beside it make up for it.
+T_BITS int t_swizzled(unsigned at, unsigned bytes, unsigned size) {
   return at ^ at / (128 / size) % (bytes / 16) * (16 / size);
 }
 
@@ -97,18 +97,22 @@ template <int N, class T> T_DEV void t_store(T* p, vec<T, N> v) { *reinterpret_c
 #define LDG2(p) t_load<2>(p)
 #define LDG4(p) t_load<4>(p)
 #define LDG8(p) t_load<8>(p)
+#define LDG16(p) t_load<16>(p)
 #define STG(p, x) (*(p) = (x))
 #define STG2(p, x) t_store<2>(p, x)
 #define STG4(p, x) t_store<4>(p, x)
 #define STG8(p, x) t_store<8>(p, x)
+#define STG16(p, x) t_store<16>(p, x)
 #define LDS(p) (*(p))
 #define LDS2(p) t_load<2>(p)
 #define LDS4(p) t_load<4>(p)
 #define LDS8(p) t_load<8>(p)
+#define LDS16(p) t_load<16>(p)
 #define STS(p, x) (*(p) = (x))
 #define STS2(p, x) t_store<2>(p, x)
 #define STS4(p, x) t_store<4>(p, x)
 #define STS8(p, x) t_store<8>(p, x)
+#define STS16(p, x) t_store<16>(p, x)
 
 // -- lanes of a warp, which all call them together
 

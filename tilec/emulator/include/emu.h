@@ -28,18 +28,22 @@
 #define LDG2(p) EMU_LOADS(2, p, GLOBAL_READ)
 #define LDG4(p) EMU_LOADS(4, p, GLOBAL_READ)
 #define LDG8(p) EMU_LOADS(8, p, GLOBAL_READ)
+#define LDG16(p) EMU_LOADS(16, p, GLOBAL_READ)
 #define STG(p, x) EMU_STORE(p, x, GLOBAL_WRITE)
 #define STG2(p, x) EMU_STORES(2, p, x, GLOBAL_WRITE)
 #define STG4(p, x) EMU_STORES(4, p, x, GLOBAL_WRITE)
 #define STG8(p, x) EMU_STORES(8, p, x, GLOBAL_WRITE)
+#define STG16(p, x) EMU_STORES(16, p, x, GLOBAL_WRITE)
 #define LDS(p) EMU_LOAD(p, SHARED_READ)
 #define LDS2(p) EMU_LOADS(2, p, SHARED_READ)
 #define LDS4(p) EMU_LOADS(4, p, SHARED_READ)
 #define LDS8(p) EMU_LOADS(8, p, SHARED_READ)
+#define LDS16(p) EMU_LOADS(16, p, SHARED_READ)
 #define STS(p, x) EMU_STORE(p, x, SHARED_WRITE)
 #define STS2(p, x) EMU_STORES(2, p, x, SHARED_WRITE)
 #define STS4(p, x) EMU_STORES(4, p, x, SHARED_WRITE)
 #define STS8(p, x) EMU_STORES(8, p, x, SHARED_WRITE)
+#define STS16(p, x) EMU_STORES(16, p, x, SHARED_WRITE)
 
 // -- lanes of a warp, which all call them together
 
