@@ -24,8 +24,8 @@ from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.bank_layouts import conflicting_bytes
 from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
 from tilec.scheduler.tiling.part_cycles import PartWork, part_works, resident_tasks, task_cycles
-from tilec.scheduler.tiling.reduce_loops import Floats, Ints, Steps
-from tilec.scheduler.tiling.register_use import TaskRegisters, task_registers, units_of
+from tilec.scheduler.tiling.reduce_loops import Floats, Ints, ReduceLoops, Steps
+from tilec.scheduler.tiling.register_use import WORD, TaskRegisters, task_registers, units_of
 from tilec.scheduler.tiling.task_needs import (
     TaskNeeds,
     loaded_bytes,
@@ -98,14 +98,15 @@ class CostTerms:
 class TaskWork:
     """What tasks do however many copies their reduce loops have of what they load, for every candidate: the number of
     tasks, what they need, the work of their parts and their registers; bytes of another copy; cycles that the level's
-    ports are busy; bytes that a task reads, requests, `past` a core's level those of them, streams and copies, and that
-    all draw from the lowest level."""
+    ports are busy, and of the `addresses` of what is copied in small pieces; bytes that a task reads, requests, `past`
+    a core's level those of them, streams and copies, and that all draw from the lowest level."""
 
     needs: TaskNeeds
     works: Sequence[PartWork]
     registers: TaskRegisters
     another: Ints
     ports: tuple[Floats, ...]
+    addresses: Floats
     read: Floats
     requested: Floats
     past: Floats
@@ -215,6 +216,7 @@ def _work(
         task_registers(problem, seen, loops),
         np.asarray(sum(pipelined_bytes(problem, loops, seen).values()) if target.asynchronous else 0),
         tuple(ports),
+        _address_cycles(problem, seen, loops),
         read,
         np.asarray(sum(requested.values()), np.float64),
         np.asarray(sum(requested[t] for t in problem.unstaged if t in requested), np.float64),
@@ -231,6 +233,9 @@ def _terms(problem: TilingProblem, work: TaskWork, *, least: bool = False, stage
         held, stages = held + (stages - 1) * work.another, np.where(work.another > 0, stages, 1)
     resident = resident_tasks(problem, np.zeros_like(held) if least else held, tasks, work.registers)
     cycles = sum(work.ports, start=task_cycles(target, work.works, work.registers, resident))
+    if costs.addressing:
+        busy = resident * work.registers.units / (costs.schedulers * costs.busy_units)
+        cycles = cycles + work.addresses / np.minimum(busy, 1)
     compute = cycles / target.clock
     copy = work.copied / target.copy
     rounds: Floats = np.asarray(sum(loops.rounds.values()) + (FEWEST_ROUNDS if least else 0), np.float64)
@@ -259,6 +264,22 @@ def _terms(problem: TilingProblem, work: TaskWork, *, least: bool = False, stage
     seconds = target.launch + np.maximum(span, drawn)
     moved = tasks * work.read + sum(problem.whole(t) for t in problem.outputs)
     return CostTerms(tasks, compute, stream, copy, wait, task, span, drawn, target.launch, seconds, held, moved)
+
+
+def _address_cycles(problem: TilingProblem, seen: TileFootprints, loops: ReduceLoops) -> Floats:
+    """Cycles in which all of a core compute where the operands lie that a task copies in pieces of less than the widest
+    ones, as rows of other lengths and beginnings have."""
+    target, costs = problem.target, problem.target.costs
+    pieces: Floats = np.asarray(0.0)
+    for tensor in problem.operands if costs.addressing else ():
+        if tensor in problem.constants | problem.unstaged or tensor not in seen.windows:
+            continue
+        size, shape = problem.bytes_of(tensor), problem.graph.tensors[tensor].shape
+        wide = np.gcd(seen.run(tensor, shape, problem.numbers) * size, costs.widest)
+        whole = seen.elements[tensor] * size * loops.times(tensor)
+        pieces = pieces + np.where(wide < costs.widest, whole / np.maximum(wide, size), 0)
+    lanes = target.lanes_bytes // WORD
+    return np.asarray(pieces * costs.addressing / (costs.schedulers * lanes))
 
 
 def _in_flight(problem: TilingProblem, seen: TileFootprints, resident: Ints) -> Floats:

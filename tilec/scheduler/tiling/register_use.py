@@ -22,11 +22,12 @@ WORD = 4
 @dataclass(frozen=True, slots=True)
 class TaskRegisters:
     """Bytes of registers that a task takes, those of the part that needs most, the `least` with which nothing spills,
-    and those that a `unit` needs at once for products that follow one another."""
+    and those that a `unit` needs at once for products that follow one another; the `units` of the part with most."""
 
     taken: Ints
     least: Ints
     unit: Ints
+    units: Ints
 
 
 def task_registers(problem: TilingProblem, seen: TileFootprints, loops: ReduceLoops) -> TaskRegisters:
@@ -37,8 +38,9 @@ def task_registers(problem: TilingProblem, seen: TileFootprints, loops: ReduceLo
     least, most = taken, np.asarray(0, np.int64)
     tiles = problem.tiles if target.hides_latency_by_threads else ()
     works = [_units(problem, number, tile, seen) for number, tile in enumerate(tiles)]
-    there: Ints = np.asarray(1, np.int64)
+    there, every = np.asarray(1, np.int64), np.asarray(1, np.int64)
     for number, (units, _) in enumerate(works):
+        every = np.maximum(every, units)
         rounds = loops.sums.get(anchor_of(problem, number).tensor, 1)
         there = np.where(np.asarray(rounds) > 1, np.maximum(there, units), there)
     for number, (units, points) in enumerate(works):
@@ -52,7 +54,7 @@ def task_registers(problem: TilingProblem, seen: TileFootprints, loops: ReduceLo
         alone = tile.warps == 1
         taken = np.maximum(taken, few if alone and not is_contraction(problem.parts[number][0].expr) else many)
         least = np.maximum(least, few if alone else many)
-    return TaskRegisters(taken, least, most)
+    return TaskRegisters(taken, least, most, every)
 
 
 def anchor_of(problem: TilingProblem, number: int) -> TensorExpr:
