@@ -164,15 +164,14 @@ def test_every_round_of_a_reduce_loop_waits() -> None:
 
 
 def test_pieces_that_vectors_do_not_divide_take_their_addresses() -> None:
-    """Windows of 145 words are copied word by word, those of 144 by four; with few warps it takes longer."""
-    texts = [("y[m, n] = sum(r, x[m, n + r] * g[r])", {"m": 4096, "n": 1024, "r": 3})]
-    graph = make_graph({"x": (4096, 1026), "g": (3,)}, texts, ["y"])
+    """Windows of 145 words are copied word by word, those of 144 by four."""
+    e = {"m": 4096, "n": 1024, "r": 3}
+    texts = ["h[m, n] = sum(r, x[m, n + r] * g[r])", "y[m, n] = sum(r, x[m, n + r] * h[m, n])"]
+    graph = make_graph({"x": (4096, 1026), "g": (3,)}, [(text, e) for text in texts], ["y"])
     fusion = problem_of(graph, target_model_of(device("a100")))
-    problem = fusion.tiling_problem((0,), ("y",), fusion.usual((0,)))
+    problem = fusion.tiling_problem((0, 1), ("y",), fusion.usual((0, 1)))
     assert "x" not in problem.unstaged
-    even, odd, few = (
-        float(np.max(cost_terms(problem, {"m": np.asarray(m), "n": np.asarray(n)}, {}).compute)) / m
-        for m, n in ((64, 142), (64, 143), (2, 143))
+    even, odd = (
+        float(np.max(cost_terms(problem, {"m": np.asarray(64), "n": np.asarray(n)}, {}).compute)) for n in (142, 143)
     )
     assert odd > 1.5 * even
-    assert few > 1.5 * odd
