@@ -130,6 +130,7 @@ def test_small_commands_print_what_the_manual_says(cli, start):  # noqa: F811
     assert ran.out.startswith(output)
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn_from_a_plan(cli, tmp_path):  # noqa: F811
     cli("zoo", "export", "llama-layer-decode", "-o", tmp_path / "llama.onnx")
     cli("compile", tmp_path / "llama.onnx", "--device", "a100", "--to", "schedule")

@@ -55,6 +55,7 @@ def mutant(old: str, new: str, test: str = "test_strong.py") -> Mutant:
     return Mutant("m", "package/double.py", old, new, "It does not double.", (test,))
 
 
+@pytest.mark.slow
 def test_every_mutant_is_tried_and_the_checkout_stays_as_it_is(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.open_zoo.__main__ import DEVICES, main
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B01")
 def test_a_model_with_open_sizes_compiles_for_every_kind_of_device(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nerf-mlp"]) == 0

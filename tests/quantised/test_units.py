@@ -41,6 +41,7 @@ def quantised(path: Path) -> Path:
     return written(path, nodes, arrays, ports)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("L13", "L21")
 def test_integers_are_the_same_on_every_processor(tmp_path: Path) -> None:
     """VNNI, products of i16 pairs, and the interpreter of ONNX."""

@@ -108,6 +108,7 @@ def test_sizes_to_compile_alone_are_spread_over_those_of_the_trace() -> None:
     assert spread_over(calls, 0) == []
 
 
+@pytest.mark.slow
 def test_a_trace_of_a_small_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "PAUSE", 0.0)
     asked = argparse.Namespace(seed=0, calls=4, threads=1, static=1)
