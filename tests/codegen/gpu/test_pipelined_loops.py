@@ -99,3 +99,27 @@ def test_a_loop_that_waits_too_little_is_found(wrong, by):
         regions = [region(arrays["x"], False), region(arrays["w"], False), region(y, True)]
         seen.append(bool(kernel.launch(shape, regions, order).findings) or not np.array_equal(y, expected))
     assert any(seen)
+
+
+def test_a_loop_waits_once_for_all_that_it_loads():
+    """What is computed between two loads reads one of them; both of the next iteration are on their way meanwhile."""
+    m, n, k, step, stages = 8, 8, 64, 16, 2
+    twice = tensor("z[m, k] = x[m, k] * 2.0", {"m": m, "k": k})
+    expr = tensor("y[m, n] = sum(k, z[m, k] * w[k, n])", {"m": m, "n": n, "k": k})
+    chunk = f"k1*{step} : k1*{step} + {step}"
+    x = buffer("x_s", "shared", f"x[0:8, {chunk}]", shape=(8, step), copies=stages)
+    w = buffer("w_s", "shared", f"w[{chunk}, 0:{n}]", shape=(step, n), copies=stages)
+    z, z_r = buffer("z_s", "shared", f"z[0:8, {chunk}]"), buffer("z_r", "reg", f"z[v*4 : v*4 + 4, {chunk}]")
+    y = buffer("y_r", "reg", f"y[u*4 : u*4 + 4, 0:{n}]")
+    scaled = compute(twice, "z_r", "_s", m="v*4 : v*4 + 4", k=chunk)
+    doubled = loop("v", 2, Allocate(z_r), scaled, StoreTiles("z_s", "z_r"), scope="warp")
+    tile = compute(expr, "y_r", "_s", True, m="u*4 : u*4 + 4", k=chunk)
+    steps = loop("k1", k // step, *load(x, stages=stages), Allocate(z), doubled, *load(w, stages=stages), tile)
+    units = loop("u", 2, Allocate(y), Fill("y_r", 0.0), steps, StoreTiles("y", "y_r"), scope="warp")
+    parameters = (whole("x", (m, k)), whole("w", (k, n)), whole("y", (m, n)))
+    body = with_waits((loop("b", 1, units, scope="block"),), "xw")
+    given = operands(m, n, k)
+    found, text = emulated(program("twice", parameters, ("y",), body), given, 32)
+    np.testing.assert_array_equal(found["y"], 2 * given["x"] @ given["w"])
+    assert text.count("t_wait_copies<0>();") == 1
+    assert "LDG" not in text.partition("for (int k1")[2].partition("t_commit_copies")[2]

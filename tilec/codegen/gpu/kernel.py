@@ -207,7 +207,7 @@ def _serial(state: KernelState, loop: Loop, ranges: KnownRanges) -> None:
     with state.nested([f"for (int {name} = 0; {name} < {extent}; ++{name})"]):
         state.copies |= dict.fromkeys(pipeline.targets, pipeline.copy_of(Var(loop.variable)))
         _body(state, [each for each in loop.body[: wait + 1] if each not in pipeline.loads], inner)
-        rest = loop.body[wait + 1 :]
+        rest = [s for s in loop.body[wait + 1 :] if s not in pipeline.loads and not isinstance(s, Wait)]
         begin = partial(begin_next, state, pipeline, inner)
         if not state.active and any(_is_in_flight(state, each) for each in rest):
             state.meanwhile = begin
