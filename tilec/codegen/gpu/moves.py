@@ -52,10 +52,23 @@ def fill(state: KernelState, buffer: Buffer, value: Scalar, ranges: KnownRanges)
         with state.nested([f"#pragma unroll\n{head}"]):
             state.lines.add(f"{state.names[buffer.name]}[{name}] = {text};")
         return
-    index, inner, heads = _linear(state, buffer, buffer, 1, ranges)
+    vector = next(n for n in (8, 4, 2, 1) if _fills_vectors(state, buffer, n, ranges))
+    index, inner, heads = _linear(state, buffer, buffer, vector, ranges)
     with state.nested(heads):
         at = state.address(buffer, [Binary("+", a, b) for a, b in zip(buffer.lo, index, strict=True)], inner)
-        state.lines.add(f"{state.memory('ST', buffer)}({at}, {text});")
+        value_text = text if vector == 1 else f"t_vector<{vector}>({text})"
+        state.lines.add(f"{state.memory('ST', buffer, vector)}({at}, {value_text});")
+
+
+def _fills_vectors(state: KernelState, buffer: Buffer, vector: int, ranges: KnownRanges) -> bool:
+    """Whether whole aligned vectors fill a buffer."""
+    if vector == 1:
+        return True
+    if TTYPES[buffer.ttype].bits // 8 * vector > WIDEST or not _rows_divide(buffer, buffer, vector):
+        return False
+    offsets, inner, _ = _linear(state, buffer, buffer, vector, ranges)
+    index = [simplify(Binary("+", a, b), inner) for a, b in zip(buffer.lo, offsets, strict=True)]
+    return is_multiple(state.flat(buffer, index, inner), vector, inner)
 
 
 def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
@@ -125,10 +138,14 @@ def _row(upper: Buffer, lower: Buffer) -> int | None:
 
 def _divides(copy: Copy, vector: int) -> bool:
     """Whether whole vectors fill the rows of a copy between buffers of one type."""
-    upper, lower = copy.upper, copy.lower
+    return copy.upper.ttype == copy.lower.ttype and _rows_divide(copy.upper, copy.lower, vector)
+
+
+def _rows_divide(upper: Buffer, lower: Buffer, vector: int) -> bool:
+    """Whether whole vectors fill the rows of the upper of two buffers."""
     row = _row(upper, lower)
     extent = constant_value(upper.shape[row]) if row is not None else None
-    return upper.ttype == lower.ttype and extent is not None and extent % vector == 0
+    return extent is not None and extent % vector == 0
 
 
 def _of_neighbours(
