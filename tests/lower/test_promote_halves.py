@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.lower.cases import Case
+from tests.lower.cases import GPU, Case
 from tilec.ir.expr import Const
 from tilec.ir.lifetimes import statements
 from tilec.ir.program import Allocate
@@ -134,3 +134,28 @@ def test_no_other_type_holds_half_precision(ttype: str) -> None:
     plan = replace(CHAIN, more={"held": {"l2": {"X": ttype}}}).plan()
     with pytest.raises(PlanError, match=f"type that holds f16 {ttype}"):
         lower(plan.groups[0], plan.groups[0].variants[0], plan)
+
+
+def test_sums_that_are_wide_above_a_level_are_rounded_once_where_they_wait() -> None:
+    """Sums of 3001 elements in steps of 100; what reads them below the registers reads halves."""
+    case = Case(
+        ["S[s] = sum(t, X[s, t])", "O[s] = f32(S[s]) * 0.5"],
+        {"s": 4, "t": 3001},
+        {"X": (4, 3001)},
+        {"shared": {"O": {"s": 4}}, "reg": {"S": {"s": 1}, "O": {"s": 1}}},
+        {"shared": {"S": {"t": 100}}},
+        levels=GPU,
+        ttypes=dict.fromkeys("XS", "f16"),
+        more={"held": {"reg": {"S": "f32"}}},
+    )
+    program = case.program()
+    held = {
+        s.buffer.level: s.buffer.ttype
+        for s in statements(program.body)
+        if isinstance(s, Allocate) and s.buffer.tensor == "S"
+    }
+    assert held == {"shared": "f16", "reg": "f32"}
+    x = np.random.default_rng(0).uniform(0, 2, (4, 3001)).astype(np.float16)
+    exact = x.astype(np.float64).sum(1).astype(np.float16).astype(np.float32) / 2
+    assert np.all(execute(program, {"X": x}).outputs["O"] == exact)
+    assert np.any(execute(replace(case, more={}).program(), {"X": x}).outputs["O"] != exact)

@@ -150,7 +150,8 @@ class Variant:
     shared       reductions that run in one reduce loop though one reads another's result, by node
     held         level -> tensor -> type in which the tensor is stored from that level upward (absent: its own): f32, in
                  which half precision is computed, for operands that a load at the level converts, and for results of
-                 the group, which are rounded where they are computed if they leave it, and not at all if they do not
+                 the group, which are rounded where they go below that level, or where they leave the group, and not at
+                 all if they do neither
     vectors      node -> iterator that vectors run along ("": scalar code); a variant without any leaves this and the
                  four decisions that follow to the rules of the back end, as does a node that is absent
     unroll       node -> iterator -> points that one body of its innermost loops covers (absent: 1, or one vector along

@@ -13,7 +13,7 @@ from tilec.ir.plan import Group, Plan, PlanLevel, Variant, tile_levels
 from tilec.ir.reads import at_least_zero
 from tilec.ir.sizes import algebra_ranges
 from tilec.ir.types import TTYPES
-from tilec.lower.promote_halves import PROMOTED_TTYPE, promote_halves, rounded
+from tilec.lower.promote_halves import PROMOTED_TTYPE, promote_halves, read_wide, rounded
 from tilec.lower.shared_loops import SharedLoop, present, previous_tensors, shared_loops
 from tilec.lower.symbolic_bounds import SymbolicBounds
 
@@ -104,11 +104,12 @@ def lowering_context(group: Group, variant: Variant, plan: Plan) -> LoweringCont
     """The lowering context of a group, one of its variants and the plan."""
     held = {tensor for tensors in variant.held.values() for tensor in tensors}
     ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if held else {}
-    nodes = {node.name: promote_halves(node.expr, held, ttypes) for node in group.nodes}
+    wide = read_wide(group, variant)
+    nodes = {node.name: promote_halves(node.expr, wide | ({node.name} & held), ttypes) for node in group.nodes}
     nodes |= {
         name: rounded(nodes[name], ttypes[name]) for name in group.outputs if name in held and not nodes[name].reduce
     }
-    inside = held.intersection(nodes).difference(group.outputs)
+    inside = wide.intersection(nodes).difference(group.outputs)
     promoted = {name: replace(plan.tensors[name], ttype=PROMOTED_TTYPE) for name in inside}
     read = {name: operands(expr) for name, expr in nodes.items()}
     readers: dict[str, list[str]] = {}

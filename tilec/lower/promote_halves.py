@@ -7,11 +7,27 @@ from dataclasses import replace
 
 from tilec.ir.dots import WORD
 from tilec.ir.expr import Access, Binary, Call, Expr, Reduce, TensorExpr, accesses, operands, rebuild
+from tilec.ir.plan import Group, Variant
 from tilec.ir.scalars import BITCASTS, type_of
 from tilec.ir.types import HALVES, TTYPES
 
 PROMOTED_TTYPE = "f32"
 """The type in which half precision is computed, and stored where it stays inside a group."""
+
+
+def read_wide(group: Group, variant: Variant) -> frozenset[str]:
+    """Tensors of a group that its nodes read as f32: those held so at a level where they wait for a reader.  Others are
+    f32 only above that level: what goes down is rounded there."""
+    rank = {level: number for number, level in enumerate(variant.levels)}
+    begins: dict[str, int] = {}
+    for level, tensors in variant.held.items():
+        for tensor in tensors:
+            begins[tensor] = min(begins.get(tensor, rank[level]), rank[level])
+    waits: dict[str, int] = {}
+    for edge, level in group.connect.items():
+        tensor = edge.split("->")[0]
+        waits[tensor] = max(waits.get(tensor, 0), rank.get(level, 0))
+    return frozenset(tensor for tensor, first in begins.items() if first <= waits.get(tensor, first))
 
 
 def promote_halves(expr: TensorExpr, wide: Collection[str], ttypes: Mapping[str, str]) -> TensorExpr:

@@ -20,7 +20,7 @@ from tilec.ir.plan import Group, Plan
 from tilec.ir.scalars import BITCASTS
 from tilec.ir.types import HALVES
 from tilec.ir.weights import read_constant
-from tilec.lower.promote_halves import PROMOTED_TTYPE, promote_halves
+from tilec.lower.promote_halves import PROMOTED_TTYPE, promote_halves, read_wide
 from tilec.verify.ball_arithmetic import UNIT_ROUNDOFF
 from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
@@ -169,7 +169,7 @@ def evaluated(
     error, and undefined results are drawn. Half precision hides that error but where it is near the boundary of two
     roundings; not that of nodes that run with partial results, which are rounded where these are.
     """
-    held = [{tensor for tensors in variant.held.values() for tensor in tensors} for variant in group.variants]
+    held = [read_wide(group, variant) for variant in group.variants]
     wide = frozenset(node.name for node in group.nodes).difference(group.outputs).intersection(*held)
     ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if wide else {}
     arrays, running = dict(given), running_nodes(group)

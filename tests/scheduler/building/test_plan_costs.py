@@ -24,3 +24,20 @@ def test_transactions_are_counted_beside_raw_bytes() -> None:
         assert group.cost.transactions == {level: Const(n) for level, n in counted.items()}
         raw = group.cost.read["smem"].value + group.cost.written["smem"].value  # type: ignore[union-attr]
         assert counted["dram"] * 32 >= raw > 0
+
+
+@pytest.mark.feature("L24")
+def test_halves_are_added_up_in_f32_whoever_reads_the_sums() -> None:
+    """A product in steps of a loop, behind it rows of its result: registers hold f32, shared memory halves."""
+    e = {"m": 4096, "n": 64, "k": 1024, "r": 64}
+    texts = [
+        ("c[m, n] = sum(k, x[m, k] * w[k, n])", e),
+        ("s[m] = sum(r, f32(c[m, r]))", e),
+        ("y[m, n] = f32(c[m, n]) / s[m]", e),
+    ]
+    shapes, halves = {"x": (4096, 1024), "w": (1024, 64)}, dict.fromkeys("xwc", "f16")
+    plan = schedule(make_graph(shapes, texts, ["c", "y"], ttypes=halves), resolve_device("a100"))
+    variant = next(each.variants[0] for each in plan.groups if any(node.name == "c" for node in each.nodes))
+    assert variant.steps["smem"].keys() == {"c"}
+    assert variant.held["reg"]["c"] == "f32"
+    assert "c" not in variant.held.get("smem", {})

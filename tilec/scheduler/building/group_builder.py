@@ -182,7 +182,11 @@ class GroupBuilder:
         units |= products
         narrow = {tensor for node in block.nodes if node.name in products for tensor in operands(node.expr)}
         wide = wide_inside(exprs, {*outputs, *narrow}, self.graph.tensors, target.widened)
-        sums = {name for name in _sums(block) if name not in wide and self.graph.tensors[name].ttype in target.widened}
+        sums = {
+            name
+            for name in _sums(block, target)
+            if name not in wide and self.graph.tensors[name].ttype in target.widened
+        }
         variant = Variant(
             guard=Const(True),
             levels=tuple(level.name for level in target.levels),
@@ -248,12 +252,20 @@ def _loads(block: Block, target: TargetModel, direct: Set[str], unstaged: Set[st
     return loads | dict.fromkeys(sorted(results & unstaged), ())
 
 
-def _sums(block: Block) -> Iterator[str]:
-    """Results of units of matrices that no other part of a group reads."""
+def _sums(block: Block, target: TargetModel) -> Iterator[str]:
+    """Sums in registers that no other part of a group reads there: those of units of matrices, and on cores of many
+    threads all that the steps of a loop add to."""
+    waits: dict[str, int] = {}
+    for edge, level in block.connections().items():
+        tensor = edge.split("->")[0]
+        waits[tensor] = max(level, waits.get(tensor, 0))
+    top = len(target.levels) - 1
     for part in block.walk():
         for name in part.units:
-            if all(node in part.nodes for node in block.nodes if name in operands(node.expr)):
+            alone = all(node in part.nodes for node in block.nodes if name in operands(node.expr))
+            if alone or (target.hides_latency_by_threads and waits.get(name, 0) < top):
                 yield name
+        yield from part.steps if target.hides_latency_by_threads else ()
 
 
 def _held(
