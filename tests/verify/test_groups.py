@@ -181,3 +181,25 @@ def test_flips_of_half_precision_are_judged_as_a_whole(error: float, passes: boo
     p[:8] += np.float32(error * 2.0**-8)
     moved = ((p - given["Y"])[:, None] * given["G"]).astype(np.float16)
     assert check_group(plan.groups[0], plan, {**given, "O": moved}, {}).passed is passes
+
+
+def test_flips_excuse_nothing_that_depends_on_no_half() -> None:
+    texts = ["H[s] = Y[s] * 0.3", "B[s] = f32(H[s]) - Y[s]", "A[s] = sum(r, X[s, r])"]
+    case = Case(texts, {"s": 400, "r": 64}, {"X": (400, 64), "Y": (400,)}, ttypes={"H": "f16"}, outputs=("B", "A"))
+    plan, generator = case.plan(), np.random.default_rng(0)
+    given = {name: generator.uniform(1, 2, tensor).astype(np.float32) for name, tensor in case.inputs.items()}
+    values = evaluated(plan.groups[0], plan, given)
+    for error, passes in ((2e-4, True), (6e-4, False)):
+        wrong = values["A"].copy()
+        wrong[7] += np.float32(error)
+        assert check_group(plan.groups[0], plan, {**given, "A": wrong, "B": values["B"]}, {}).passed is passes
+
+
+def test_sums_of_bits_are_disturbed() -> None:
+    plan = Case(
+        ["S[s] = sum(t, X[s, t] * bits_f32(W[t]))"], {"s": 2, "t": 9}, {"X": (2, 9), "W": (9,)}, ttypes={"W": "u32"}
+    ).plan()
+    given = {"X": np.ones((2, 9), np.float32), "W": np.full(9, 1.1, np.float32).view(np.uint32)}
+    exact = evaluated(plan.groups[0], plan, given)["S"]
+    moved = evaluated(plan.groups[0], plan, given, np.random.default_rng(0))["S"]
+    np.testing.assert_allclose(moved, exact, rtol=1e-4)

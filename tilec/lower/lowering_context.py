@@ -13,7 +13,7 @@ from tilec.ir.plan import Group, Plan, PlanLevel, Variant, tile_levels
 from tilec.ir.reads import at_least_zero
 from tilec.ir.sizes import algebra_ranges
 from tilec.ir.types import TTYPES
-from tilec.lower.promote_halves import PROMOTED_TTYPE, promote_halves, read_wide, rounded
+from tilec.lower.promote_halves import PROMOTED_TTYPE, promote_halves, read_wide, reads_rounded, rounded
 from tilec.lower.shared_loops import SharedLoop, present, previous_tensors, shared_loops
 from tilec.lower.symbolic_bounds import SymbolicBounds
 
@@ -109,6 +109,9 @@ def lowering_context(group: Group, variant: Variant, plan: Plan) -> LoweringCont
     nodes |= {
         name: rounded(nodes[name], ttypes[name]) for name in group.outputs if name in held and not nodes[name].reduce
     }
+    for name, expr in nodes.items():
+        above = {t for t in operands(expr) if group.connect.get(f"{t}->{name}") == variant.levels[-1]}
+        nodes[name] = reads_rounded(expr, above.intersection(held - wide), ttypes)
     inside = wide.intersection(nodes).difference(group.outputs)
     promoted = {name: replace(plan.tensors[name], ttype=PROMOTED_TTYPE) for name in inside}
     read = {name: operands(expr) for name, expr in nodes.items()}

@@ -16,8 +16,9 @@ PROMOTED_TTYPE = "f32"
 
 
 def read_wide(group: Group, variant: Variant) -> frozenset[str]:
-    """Tensors of a group that its nodes read as f32: those held so at a level where they wait for a reader.  Others are
-    f32 only above that level: what goes down is rounded there."""
+    """Tensors of a group that all its nodes read as f32: those held so from the lowest level on at which they wait for
+    a reader, and that do not leave the group beside it.  Others are f32 only above: what goes down is rounded there,
+    and who reads them above rounds them as well (`reads_rounded`)."""
     rank = {level: number for number, level in enumerate(variant.levels)}
     begins: dict[str, int] = {}
     for level, tensors in variant.held.items():
@@ -25,9 +26,22 @@ def read_wide(group: Group, variant: Variant) -> frozenset[str]:
             begins[tensor] = min(begins.get(tensor, rank[level]), rank[level])
     waits: dict[str, int] = {}
     for edge, level in group.connect.items():
-        tensor = edge.split("->")[0]
-        waits[tensor] = max(waits.get(tensor, 0), rank.get(level, 0))
-    return frozenset(tensor for tensor, first in begins.items() if first <= waits.get(tensor, first))
+        tensor, number = edge.split("->")[0], rank.get(level, 0)
+        waits[tensor] = min(waits.get(tensor, number), number)
+    both = waits.keys() & set(group.outputs)
+    return frozenset(t for t, first in begins.items() if first <= waits.get(t, first) and t not in both)
+
+
+def reads_rounded(expr: TensorExpr, tensors: Collection[str], ttypes: Mapping[str, str]) -> TensorExpr:
+    """A node that rounds some tensors, which are held as f32 where it reads them, to their own types."""
+
+    def visit(part: Expr) -> Expr:
+        if isinstance(part, Access):
+            return Call(ttypes[part.tensor], (part,)) if part.tensor in tensors else part
+        return rebuild(part, visit)
+
+    value = visit(expr.value)
+    return replace(expr, body=replace(expr.body, body=value) if isinstance(expr.body, Reduce) else value)
 
 
 def promote_halves(expr: TensorExpr, wide: Collection[str], ttypes: Mapping[str, str]) -> TensorExpr:

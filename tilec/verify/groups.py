@@ -144,12 +144,29 @@ def _moved(
     group: Group, plan: Plan, values: Mapping[str, Array], enough: Callable[[Mapping[str, Movement]], bool]
 ) -> dict[str, Movement]:
     """How far the outputs of a group move when rounding moves everything."""
-    read = {tensor for node in group.nodes for tensor in operands(node.expr)}
-    halves = any(node.name in read and plan.tensors[node.name].ttype in HALVES for node in group.nodes)
-    jumps = halves or quantising(group.nodes, plan.tensors)
-    return deviations(
-        lambda generator: evaluated(group, plan, values, generator), values, group.outputs, enough, jumps=jumps
+    behind = _behind_jumps(group, plan)
+
+    def flagged(moved: Mapping[str, Movement]) -> dict[str, Movement]:
+        return {name: replace(each, jumps=name in behind) for name, each in moved.items()}
+
+    moved = deviations(
+        lambda generator: evaluated(group, plan, values, generator),
+        values,
+        group.outputs,
+        lambda now: enough(flagged(now)),
     )
+    return flagged(moved)
+
+
+def _behind_jumps(group: Group, plan: Plan) -> frozenset[str]:
+    """Nodes that depend on a result of the group in half precision, or on what one of its nodes quantises."""
+    found, wide = set[str](), _wide(group)
+    for node in group.nodes:
+        before = [each for each in group.nodes if each.name in operands(node.expr)]
+        halves = any(plan.tensors[each.name].ttype in HALVES for each in before if each.name not in wide)
+        if halves or quantising([node], plan.tensors) or any(each.name in found for each in before):
+            found.add(node.name)
+    return frozenset(found)
 
 
 def _largest(values: Array) -> float:
@@ -169,8 +186,7 @@ def evaluated(
     error, and undefined results are drawn. Half precision hides that error but where it is near the boundary of two
     roundings; not that of nodes that run with partial results, which are rounded where these are.
     """
-    held = [read_wide(group, variant) for variant in group.variants]
-    wide = frozenset(node.name for node in group.nodes).difference(group.outputs).intersection(*held)
+    wide = _wide(group)
     ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if wide else {}
     arrays, running = dict(given), running_nodes(group)
     terms: dict[str, float] = {}
@@ -188,6 +204,12 @@ def evaluated(
             result = disturbed(result, precise, off, _sizes(expr, arrays, precise, bool(added)), disturbing)
         arrays[node.name] = result
     return arrays
+
+
+def _wide(group: Group) -> frozenset[str]:
+    """Nodes of a group whose results no variant rounds to half precision."""
+    held = [read_wide(group, variant) for variant in group.variants]
+    return frozenset(node.name for node in group.nodes).difference(group.outputs).intersection(*held)
 
 
 def running_nodes(group: Group) -> frozenset[str]:
@@ -227,9 +249,13 @@ def _with_draws(
 
 def _precise(expr: TensorExpr, arrays: Mapping[str, Array], result: Array) -> Array:
     """The expression in f64, rounded only by its casts to half precision; its `result` if it looks at bits."""
-    if any(isinstance(part, Call) and part.fn in BITCASTS for part in walk(expr.value)):
+    if _looks_at_bits(expr):
         return result
     return _evaluated_in_f64(expr, _in_f64(expr.value), arrays)
+
+
+def _looks_at_bits(expr: TensorExpr) -> bool:
+    return any(isinstance(part, Call) and part.fn in BITCASTS for part in walk(expr.value))
 
 
 def _sizes(expr: TensorExpr, arrays: Mapping[str, Array], precise: Array, summed: bool) -> Floats | float:
@@ -240,7 +266,7 @@ def _sizes(expr: TensorExpr, arrays: Mapping[str, Array], precise: Array, summed
     wide = precise.astype(np.float64)
     finite = np.isfinite(wide)
     typical = float(np.sqrt(np.mean(np.square(wide), where=finite))) if finite.any() else 0.0
-    if expr.reducer != "sum":
+    if expr.reducer != "sum" or _looks_at_bits(expr):
         return typical
     value = _in_f64(expr.value)
     with np.errstate(invalid="ignore", over="ignore"):

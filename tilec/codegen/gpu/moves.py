@@ -111,7 +111,7 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
 
 def _waits_long(state: KernelState, copy: Copy, guards: Sequence[Expr], vector: int) -> bool:
     """Whether threads had better not wait for what they load: guards keep the loads of several turns from being on the
-    way together, and so does a loop that is not unrolled."""
+    way together, and so do loops of many turns, or of a number that is not known."""
     sizes = [constant_value(extent) for extent in copy.upper.shape]
     short = all(sizes) and prod(size or 0 for size in sizes) <= UNROLLED * state.threads * vector
     loads = copy.up and copy.lower.level == state.lowest and not state.pipelined
@@ -208,8 +208,8 @@ def _linear(
 
 
 def _turns(state: KernelState, name: str, total: Expr, ranges: KnownRanges) -> list[str]:
-    """The heads of a loop in which the threads of a block take numbers below `total` in turns, unrolled so that loads
-    of several are on the way together."""
+    """The heads of a loop in which the threads of a block take numbers below `total` in turns; where their number is
+    known it is unrolled, so that loads of several turns are on the way together."""
     count = constant_value(total)
     if count is None:
         return [f"for (int {name} = tid; {name} < {state.text(total, ranges)}; {name} += {state.threads})"]

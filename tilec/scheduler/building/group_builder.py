@@ -253,8 +253,8 @@ def _loads(block: Block, target: TargetModel, direct: Set[str], unstaged: Set[st
 
 
 def _sums(block: Block, target: TargetModel) -> Iterator[str]:
-    """Sums in registers that no other part of a group reads there: those of units of matrices, and on cores of many
-    threads all that the steps of a loop add to."""
+    """Results held in registers as they are computed, those of units of matrices unless another part reads them there,
+    and on cores of many threads all that the steps of a loop add to."""
     waits: dict[str, int] = {}
     for edge, level in block.connections().items():
         tensor = edge.split("->")[0]

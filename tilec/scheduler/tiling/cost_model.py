@@ -233,7 +233,7 @@ def _terms(problem: TilingProblem, work: TaskWork, *, least: bool = False, stage
         held, stages = held + (stages - 1) * work.another, np.where(work.another > 0, stages, 1)
     resident = resident_tasks(problem, np.zeros_like(held) if least else held, tasks, work.registers)
     cycles = sum(work.ports, start=task_cycles(target, work.works, work.registers, resident))
-    if costs.addressing:
+    if costs.addressing and not least:
         busy = resident * work.registers.units / (costs.schedulers * costs.busy_units)
         cycles = cycles + work.addresses / np.minimum(busy, 1)
     compute = cycles / target.clock
@@ -268,7 +268,7 @@ def _terms(problem: TilingProblem, work: TaskWork, *, least: bool = False, stage
 
 def _address_cycles(problem: TilingProblem, seen: TileFootprints, loops: ReduceLoops) -> Floats:
     """Cycles in which all of a core compute where the operands lie that a task copies in pieces of less than the widest
-    ones, as rows of other lengths and beginnings have."""
+    ones, since their runs (`TileFootprints.run`) have other lengths; where runs begin is not looked at."""
     target, costs = problem.target, problem.target.costs
     pieces: Floats = np.asarray(0.0)
     for tensor in problem.operands if costs.addressing else ():
