@@ -16,9 +16,9 @@ def shares(kernels: Mapping[str, Any], picoseconds: Mapping[str, int]) -> dict[s
     near: dict[str, list[str]] = {"sectors": [], "wavefronts": [], "planned": []}
     for name, counts in kernels.items():
         counted, ideal, planned = (
-            sum(way[kind] for way in counts["sectors"].values()) for kind in ("counted", "ideal", "planned")
+            sum(way[kind] for way in counts.get("sectors", {}).values()) for kind in ("counted", "ideal", "planned")
         )
-        wavefronts = counts["wavefronts"]
+        wavefronts = counts.get("wavefronts", {"counted": 0, "ideal": 0})  # of kernels without shared memory
         near["sectors"] += [name] * (counted <= SECTORS * ideal)
         near["wavefronts"] += [name] * (wavefronts["counted"] <= WAVEFRONTS * wavefronts["ideal"])
         near["planned"] += [name] * (max(counted, planned) <= PLANNED * min(counted, planned))

@@ -31,6 +31,9 @@ def test_kernels_near_their_least_transfers_count_by_their_time() -> None:
     assert shares(kernels, {"a": 60, "b": 30, "c": 10, "not run": 900}) == {
         "sectors": 0.7, "wavefronts": 0.4, "planned": 0.7
     }  # fmt: skip
+    assert shares({"a": {"sectors": counts(1, 1, 1, 0)["sectors"]}}, {"a": 1}) == dict.fromkeys(
+        ("sectors", "wavefronts", "planned"), 1.0
+    )
     assert shares({}, {"a": 1}) == {"sectors": 0.0, "wavefronts": 0.0, "planned": 0.0}
 
 
