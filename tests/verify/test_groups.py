@@ -203,3 +203,18 @@ def test_sums_of_bits_are_disturbed() -> None:
     exact = evaluated(plan.groups[0], plan, given)["S"]
     moved = evaluated(plan.groups[0], plan, given, np.random.default_rng(0))["S"]
     np.testing.assert_allclose(moved, exact, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("error", "passes"), [(1e-4, True), (1e-2, False)])
+def test_outputs_beside_quantisers_are_judged_by_their_bounds_alone(error: float, passes: bool) -> None:
+    """Every element of the quantiser may be a step off; the other output depends on none of them."""
+    texts = ["S[s] = sum(r, Y[s, r])", "Q[s] = round(S[s])", "A[s] = sum(t, X[s, t])"]
+    shapes = {"X": (4, 4096), "Y": (4, 64)}
+    plan = Case(texts, {"s": 4, "r": 64, "t": 4096}, shapes, outputs=("Q", "A")).plan()
+    generator = np.random.default_rng(1)
+    half = generator.uniform(0.9, 1.1, (4, 2048)).astype(np.float32)
+    x = generator.permuted(np.concatenate([half, -half], axis=1), axis=1)
+    given = {"X": x, "Y": generator.uniform(1e6, 2e6, (4, 64)).astype(np.float32)}
+    values = evaluated(plan.groups[0], plan, given)
+    actual = {**given, "Q": values["Q"], "A": values["A"] + np.float32(error)}
+    assert check_group(plan.groups[0], plan, actual, {}).passed is passes

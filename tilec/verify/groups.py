@@ -124,8 +124,12 @@ def _enclosed(group: Group, plan: Plan, actual: Mapping[str, Array], values: Map
     right = {t: bounds[t].holds(actual[t]) for t in group.outputs}
     if not any(bounds[node.name].vague for node in group.nodes):
         return right
-    moved = _moved(group, plan, values, lambda now: all(now[t].covers(actual[t], values[t]) for t in group.outputs))
-    return {t: each if moved[t].covers(actual[t], values[t]) else np.zeros_like(each) for t, each in right.items()}
+
+    def right_as_a_whole(moved: Movement, tensor: str) -> bool:
+        return not moved.jumps or moved.covers(actual[tensor], values[tensor])
+
+    moved = _moved(group, plan, values, lambda now: all(right_as_a_whole(now[t], t) for t in group.outputs))
+    return {t: each if right_as_a_whole(moved[t], t) else np.zeros_like(each) for t, each in right.items()}
 
 
 def _explained(group: Group, plan: Plan, actual: Mapping[str, Array], values: Mapping[str, Array]) -> Elements:

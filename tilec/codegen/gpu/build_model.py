@@ -72,9 +72,9 @@ def _write(printed: Mapping[str, KernelText], target: GpuTarget, folder: Path) -
 
 def _compiled(text: str, headers: dict[str, str], target: GpuTarget) -> Compiled | None:
     if target.language == "hip":
-        return (
-            hipcc.compile_kernels(text, headers, target.processor) if hipcc.obstacle(target.processor) is None else None
-        )
+        if hipcc.obstacle(target.processor) is not None:
+            return None
+        return hipcc.compile_kernels(text, headers, target.processor)
     library = nvrtc.compiler_library()
     if library is None or nvrtc.obstacle(target.processor) is not None:
         return None
