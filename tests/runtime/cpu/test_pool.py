@@ -201,13 +201,16 @@ def test_exit_during_a_run_of_another_thread(folder):
     assert out == "bye"
 
 
-def test_a_step_waits_for_helpers_that_are_still_leaving(folder):
+@pytest.mark.parametrize("begin", [lambda run: run.step(0, 0), lambda run: run.launch(0, None)], ids=["step", "launch"])
+def test_helpers_that_are_still_leaving_are_waited_for(folder, begin):
+    """The body of a loop is launched again and again: what a helper finds of the next step it must not take for the
+    last one's, and the state of the job must not be set while it counts that helper."""
     run = load(folder, threads=2)._executor.take_run()
     words = run.jobs[0].view(np.int64)
     words[job_layout.JOB_STATE // 8] = 1
     steps = []
     run._library = SimpleNamespace(run=lambda _place: steps.append(int(words[job_layout.JOB_STATE // 8])))
-    stepping = threading.Thread(target=run.step, args=(0, 0))
+    stepping = threading.Thread(target=begin, args=(run,))
     stepping.start()
     stepping.join(0.1)
     assert not steps

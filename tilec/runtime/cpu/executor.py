@@ -226,6 +226,8 @@ class CpuRun:
         words, place = self._words[segment], self._addresses[segment]
         if words is None or place is None or self._library is None:
             return
+        while words[_STATE]:  # the body of a loop: a helper still inside the last step would misread new counters
+            time.sleep(0)
         words[_TIMES] = 0 if times is None else address(times.of(segment))
         self._library.run(place)
 
