@@ -12,7 +12,7 @@ APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-torch torch-timing mutants replay fuzz fuzz-quantised outside quantised faults traces
-.PHONY: open-zoo gpu-zoo conformance lint format features schema
+.PHONY: open-zoo gpu-zoo conformance open-conformance lint format features schema
 .PHONY: docs docs-tables clean
 .DELETE_ON_ERROR:
 
@@ -80,6 +80,9 @@ open-zoo: $(READY) ## compile the zoo with open sizes for host, a100 and ipu-mk2
 
 conformance: $(READY) ## run ONNX's own backend cases, e.g. ARGS="-k conv --only-failed --against onnxruntime"
 	$(BIN)/python -m tests.conformance $(ARGS)
+
+open-conformance: $(READY) ## the same cases with every size open, compiled once and run at five sizes, e.g. ARGS="-k grid --import-only"
+	$(BIN)/python -m tests.open_conformance $(ARGS)
 
 lint: $(READY) ## check style, types and layers
 	$(BIN)/ruff check .

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from tests.conformance.cases import Case, collect
 from tests.conformance.judge import Result
 from tests.conformance.pool import run_all
+from tests.conformance.results import read_results, write_results
 from tests.conformance.table import by_family, by_operator, by_reason
 
 PROGRESS = 100
@@ -24,7 +23,7 @@ def main() -> int:
     """Run; the exit code says whether every case that a peer passes, or else every case, passed."""
     options = _options()
     os.environ.setdefault("TILEC_THREADS", "1")
-    before = _read(options.output, "tilec")
+    before = read_results(options.output, "tilec")
     chosen = [case for case in collect() if all(part in case.name for part in options.k)]
     if options.only_failed:
         chosen = [case for case in chosen if case.name not in before or before[case.name].status != "passed"]
@@ -33,14 +32,14 @@ def main() -> int:
     record = {"tilec": {**before, **found} if options.k or options.only_failed else found}
     unlike = [result for result in found.values() if result.status != "passed"]
     if peer is not None:
-        peer = record[options.against] = {**_read(options.output, options.against), **peer}
+        peer = record[options.against] = {**read_results(options.output, options.against), **peer}
         unlike = [result for result in unlike if peer[result.name].status == "passed"]
     shown = found if options.k else record["tilec"]
     print(by_family(shown.values(), peer), by_operator(shown.values()), by_reason(shown.values()), sep="\n\n")
     print(f"\n{len(unlike)} cases are behind")
     for result in unlike:
         print(f"  {result.name} ({result.family}): {result.status}: {result.reason}")
-    _write(options.output, record)
+    write_results(options.output, record)
     return int(bool(unlike))
 
 
@@ -67,20 +66,6 @@ def _run(cases: Sequence[Case], backend: str, options: argparse.Namespace) -> di
     spent, busy = time.monotonic() - begin, sum(result.seconds for result in found.values())
     print(f"{backend}: {len(found)} cases in {spent:.0f} s, {busy / max(1, len(found)):.2f} s a case\n")
     return dict(sorted(found.items()))
-
-
-def _write(file: Path, record: dict[str, dict[str, Result]]) -> None:
-    """Keep the results for the next run."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    data = {name: [asdict(result) for result in results.values()] for name, results in record.items()}
-    file.write_text(json.dumps(data, indent=1) + "\n")
-
-
-def _read(file: Path, backend: str) -> dict[str, Result]:
-    """The results of the last run."""
-    if not file.is_file():
-        return {}
-    return {entry["name"]: Result(**entry) for entry in json.loads(file.read_text()).get(backend, [])}
 
 
 if __name__ == "__main__":

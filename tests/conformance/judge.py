@@ -12,6 +12,7 @@ import numpy as np
 
 from tests.conformance.cases import Case
 from tilec.errors import TilecError
+from tilec.ir.graph import Placement
 
 NEWEST_IR = 13
 """onnxruntime reads no newer files."""
@@ -55,8 +56,8 @@ def judged(case: Case, backend: str) -> Result:
         return ended(case, "failed", reason=_line(error), seconds=time.perf_counter() - start)
     except Exception as error:
         status = "refused" if isinstance(error, TilecError) else "failed"
-        return ended(case, status, reason=_refusal(error), seconds=time.perf_counter() - start)
-    native, reason = _placement(prepared)
+        return ended(case, status, reason=described(error), seconds=time.perf_counter() - start)
+    native, reason = placement_of(getattr(prepared, "placement", None))
     return ended(case, "passed", native, reason, time.perf_counter() - start)
 
 
@@ -84,19 +85,20 @@ def _fed(value: Any) -> Any:
     return value if value is None or isinstance(value, list) else np.asarray(value)
 
 
-def _placement(prepared: Any) -> tuple[bool, str]:
-    placement = getattr(prepared, "placement", None)
+def placement_of(placement: Placement | None) -> tuple[bool, str]:
+    """Whether onnxruntime has no part in a model, and why it has one; a peer's model has no placement."""
     if placement is None:
         return False, ""
-    return bool(prepared.native), "; ".join(dict.fromkeys(f"{n.op}: {n.reason}" for n in placement.fallback))
+    return not placement.fallback, "; ".join(dict.fromkeys(f"{n.op}: {n.reason}" for n in placement.fallback))
 
 
-def _refusal(error: Exception) -> str:
-    """The error's class and message; for a model with unsupported nodes their reasons."""
+def described(error: Exception) -> str:
+    """The error's class, message and notes; for a model with unsupported nodes their reasons."""
     nodes = getattr(error, "nodes", ())
     if nodes:
         return "; ".join(dict.fromkeys(f"{node.op}: {node.reason}" for node in nodes))
-    return f"{type(error).__name__}: {getattr(error, 'message', '') or _line(error)}"
+    message = f"{type(error).__name__}: {getattr(error, 'message', '') or _line(error)}"
+    return " ".join((message, *getattr(error, "__notes__", ())))
 
 
 def _line(error: Exception) -> str:

@@ -1,0 +1,137 @@
+"""Some of ONNX's cases with every size open, and the sweep that runs them: what it proposes, judges and counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tests.conformance.cases import Case, collect
+from tests.conformance.judge import Result
+from tests.open_conformance import judge
+from tests.open_conformance.judge import judged_open
+from tests.open_conformance.opened import opened, resized
+from tests.open_conformance.other_sizes import KINDS, other_sizes
+from tests.open_conformance.table import behind, by_operator
+
+RUN = ["concat_2d_axis_1", "gemm_beta"]
+"""Cases that are compiled and run at all sizes."""
+
+IMPORTED = [
+    "add_bcast",
+    "argmax_keepdims_example",
+    "averagepool_2d_pads",
+    "batchnorm_example",
+    "elu",
+    "gru_batchwise",
+    "split_equal_parts_1d_opset13",
+    "flatten_axis2",
+    "gather_elements_0",
+    "layer_normalization_3d_axis1_epsilon",
+    "lrn",
+    "matmul_bcast",
+    "pow_bcast_array",
+    "lstm_defaults",
+    "softmax_axis_1",
+    "transpose_all_permutations_3",
+    "where_example",
+]
+
+
+def case_of(name: str) -> Case:
+    return next(case for case in collect() if case.name == f"test_{name}")
+
+
+@pytest.mark.feature("B01")
+@pytest.mark.parametrize("name", RUN)
+def test_a_case_is_native_and_right_at_all_sizes(name: str) -> None:
+    result = judged_open(case_of(name))
+    assert (result.status, result.native, result.reason) == ("passed", True, "")
+
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_a_case_is_native_with_open_sizes(name: str) -> None:
+    result = judged_open(case_of(name), import_only=True)
+    assert (result.status, result.native, result.reason) == ("imported", True, "")
+
+
+def product() -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    shapes = {"a": (2, 3), "b": (3, 4)}
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 4))
+    graph = helper.make_graph([helper.make_node("MatMul", ["a", "b"], ["y"])], "g", inputs, [output])
+    feeds = {name: np.arange(np.prod(shape), dtype=np.float32).reshape(shape) for name, shape in shapes.items()}
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), feeds
+
+
+def test_every_dimension_of_an_input_is_a_symbol() -> None:
+    model, feeds = product()
+    case = opened(model, feeds)
+    assert case.shapes == {"a": ("a_d0", "a_d1"), "b": ("b_d0", "b_d1")}
+    assert case.sizes == {"a_d0": 2, "a_d1": 3, "b_d0": 3, "b_d1": 4}
+    assert not case.model.graph.output[0].type.tensor_type.HasField("shape")
+    grown = resized(feeds, case, {**case.sizes, "a_d0": 3})["a"]
+    np.testing.assert_array_equal(grown, [[0, 1, 2], [3, 4, 5], [0, 1, 2]])
+
+
+def test_sizes_change_together_where_they_are_equal() -> None:
+    model, feeds = product()
+    sizes = opened(model, feeds).sizes
+
+    def legal(each: dict[str, int]) -> bool:
+        return each["a_d1"] == each["b_d0"]
+
+    found = other_sizes(sizes, legal)
+    assert len(found) == len(KINDS)
+    assert found[0] == dict.fromkeys(sizes, 1)
+    assert found[1] == dict.fromkeys(sizes, 0)
+    assert found[2] == {"a_d0": 5, "a_d1": 7, "b_d0": 7, "b_d1": 9}
+    fixed = other_sizes(sizes, lambda each: legal(each) and each["a_d0"] == 2 and each["a_d1"] == 3)
+    assert [each["b_d1"] for each in fixed] == [1, 0, 9, 16]
+
+
+def test_a_wrong_answer_at_another_size_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tilec.backend.build
+
+    class Wrong:
+        """Right at the case's sizes alone."""
+
+        inputs = ()
+        placement = None
+
+        @property
+        def session(self) -> Wrong:
+            return self
+
+        def run(self, _feeds: object) -> dict[str, np.ndarray]:
+            _, outputs = case.data()[0]
+            return dict(zip([info.name for info in case.model().graph.output], outputs, strict=True))
+
+    case = case_of("ceil")
+    monkeypatch.setattr(tilec.backend.build, "compiled", lambda model, strict: Wrong())
+    result = judged_open(case)
+    assert (result.status, result.native) == ("failed", False)
+    assert result.reason.endswith("at x_d0=1, x_d1=1, x_d2=1")
+
+
+def test_a_case_that_is_not_native_with_its_sizes_is_left_out() -> None:
+    assert judged_open(case_of("nonzero_example"), import_only=True).status == judge.LEFT_OUT
+
+
+def test_the_table_counts_what_is_lost() -> None:
+    results = [
+        Result("a", "node", "Abs", False, "passed", True, seconds=1.5),
+        Result("b", "node", "Abs", False, "passed", False, "Abs: the size n | m"),
+        Result("c", "node", "Add", False, "failed"),
+        Result("d", "node", "Add", False, "refused"),
+        Result("e", "node", "Add", False, "timeout"),
+        Result("f", "node", "Add", False, judge.LEFT_OUT),
+    ]
+    assert by_operator(results).splitlines()[2:] == [
+        "| Abs | 2 | 1 | 1 | 0 | 0 | 0 | 1.5 |",
+        "| Add | 3 | 0 | 0 | 1 | 1 | 1 | 0.0 |",
+        "| all | 5 | 1 | 1 | 1 | 1 | 1 | 1.5 |",
+    ]
+    assert behind(results).splitlines()[2] == "| b | fallback | Abs: the size n / m |"
+    assert len(behind(results).splitlines()) == 6
