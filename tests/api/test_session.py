@@ -229,7 +229,7 @@ def test_an_index_outside_of_a_table_is_refused(cache):
     for index in (5, -6):
         assert message(lambda index=index: session.run(None, {"ids": np.array([0, index]), "table": table})) == (
             f"input 'ids' has the index {index} at [1], outside of -5 to 4\n"
-            "  Node 'words' looks it up in a dimension of extent 5."
+            "  Node 'words' takes it as an index: pass -5 to 4 there."
         )
 
 

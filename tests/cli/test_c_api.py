@@ -129,11 +129,18 @@ int main(void) {
 
 
 def lookup(path: Path) -> Path:
-    """Rows of a table by indices, one of them varying: y = table[i]."""
+    """Rows of a table less elements at two coordinates, y = table[i] - table[j, k], and the scores of labels but -9;
+    how many there are varies."""
     table = numpy_helper.from_array(np.arange(28, dtype=np.float32).reshape(7, 4), "table")
-    i = helper.make_tensor_value_info("i", 7, ["n"])
-    gather = helper.make_node("Gather", ["table", "i"], ["y"], name="look")
-    return models.save(path, [gather], [i], [models.value("y", "n", 4)], [table])
+    i, labels = (helper.make_tensor_value_info(name, 7, ["n"]) for name in ("i", "labels"))
+    jk = helper.make_tensor_value_info("jk", 7, ["n", 1, 2])
+    nodes = [
+        helper.make_node("Gather", ["table", "i"], ["rows"], name="look"),
+        helper.make_node("GatherND", ["table", "jk"], ["elements"], name="pick"),
+        helper.make_node("Sub", ["rows", "elements"], ["y"]),
+        helper.make_node("NegativeLogLikelihoodLoss", ["y", "labels"], ["l"], ignore_index=-9, reduction="none"),
+    ]
+    return models.save(path, nodes, [i, jk, labels], [models.value("y", "n", 4), models.value("l", "n")], [table])
 
 
 def built(cli, tmp_path: Path, name: str) -> Path:
@@ -196,12 +203,24 @@ def test_indices_and_sizes_out_of_range_are_refused(cli, tmp_path):
     lookup(tmp_path / "rows.onnx")
     folder = built(cli, tmp_path, "rows")
     compiled(folder, "cc", "main.c", "librows.a", "-lm", "-o", "main")
-    np.array([6, -7, 0], np.int64).tofile(folder / "i.bin")
-    assert started(folder, "./main", ".", "i.bin", 3)[0] == 0
-    assert np.fromfile(folder / "output-0.bin", np.float32).tolist() == [24, 25, 26, 27, *range(4), *range(4)]
-    np.array([6, -8, 0], np.int64).tofile(folder / "i.bin")
-    code, _, err = started(folder, "./main", ".", "i.bin", 3)
-    assert (code, err) == (1, "input 'i' has the index -8, outside of -7 to 6: look looks it up\n")
+
+    def run(i, jk, labels):
+        for name, values in {"i": i, "jk": jk, "labels": labels}.items():
+            np.array(values, np.int64).tofile(folder / f"{name}.bin")
+        code, _, err = started(folder, "./main", ".", "i.bin", 2, "jk.bin", 2, "labels.bin", 2)
+        return err if code else np.fromfile(folder / "output-0.bin", np.float32).tolist()
+
+    good = ([6, -7], [[-7, 3], [6, -4]], [3, -9])
+    assert run(*good) == [21, 22, 23, 24, -24, -23, -22, -21]
+    assert np.fromfile(folder / "output-1.bin", np.float32).tolist() == [-24, 0]
+    refused = {
+        "input 'i' has the index -8, outside of -7 to 6: look looks it up\n": ([6, -8], *good[1:]),
+        "input 'jk' has the index 7, outside of -7 to 6: pick looks it up\n": (good[0], [[0, 3], [7, 3]], good[2]),
+        "input 'jk' has the index -5, outside of -4 to 3: pick looks it up\n": (good[0], [[0, 3], [6, -5]], good[2]),
+        "input 'labels' has the index -8, outside of -4 to 3: ": (*good[:2], [-8, -9]),
+    }
+    for message, feeds in refused.items():
+        assert run(*feeds).startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tilec.errors import ConfigError
 from tilec.importer import import_model
 from tilec.ir.bind import bind
-from tilec.ir.expr import Const
+from tilec.ir.expr import Const, constant_value
 from tilec.ir.graph import IndexRange
 
 INTEGER = TensorProto.INT64
@@ -53,9 +53,46 @@ def test_an_input_that_is_moved_and_cast_has_a_range(tmp_path: Path, before: lis
     ids=["clipped", "a part", "computed"],
 )
 def test_other_elements_than_those_of_an_input_have_none(tmp_path: Path, before: list[onnx.NodeProto]) -> None:
-    numbers = {"zero": 0, "four": 4, "starts": [1], "ends": [2], "axes": [1]}
+    numbers = {"zero": 0, "four": 4, "starts": [1], "ends": [3], "axes": [1]}
     initializers = [numpy_helper.from_array(np.array(n, np.int64), name) for name, n in numbers.items()]
     assert ranges(tmp_path, [*before, helper.make_node("Gather", ["table", "at"], ["y"])], initializers) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ([helper.make_node("Slice", ["ids", "starts", "ends", "axes"], ["at"])], (("ids", 5, (1, 1)),)),
+        (
+            [
+                helper.make_node("Slice", ["ids", "starts", "ends", "axes"], ["a"]),
+                helper.make_node("Gather", ["ids", "zero"], ["c"], axis=1),
+                helper.make_node("Unsqueeze", ["c", "axes"], ["b"]),
+                helper.make_node("Concat", ["a", "b"], ["at"], axis=1),
+                helper.make_node("GatherND", ["table", "at"], ["y"]),
+            ],
+            (("ids", 5, (1, 1)), ("ids", 4, (1, 0))),
+        ),
+        ([helper.make_node("Reshape", ["ids", "flat"], ["at"])], (("ids", 5, None),)),
+        (
+            [
+                helper.make_node("Reshape", ["ids", "pairs"], ["at"]),
+                helper.make_node("GatherND", ["table", "at"], ["y"]),
+            ],
+            (),
+        ),
+    ],
+    ids=["a column", "joined", "flat", "columns of a reshape"],
+)
+def test_columns_of_an_input_have_ranges_of_their_own(
+    tmp_path: Path, before: list[onnx.NodeProto], expected: tuple[object, ...]
+) -> None:
+    numbers = {"zero": 0, "starts": [1], "ends": [2], "axes": [1], "flat": [-1], "pairs": [-1, 2]}
+    initializers = [numpy_helper.from_array(np.array(n, np.int64), name) for name, n in numbers.items()]
+    nodes = (
+        before if before[-1].op_type == "GatherND" else [*before, helper.make_node("Gather", ["table", "at"], ["y"])]
+    )
+    found = ranges(tmp_path, nodes, initializers)
+    assert tuple((r.tensor, constant_value(r.extent), r.column) for r in found) == expected
 
 
 def test_a_branch_that_may_not_be_taken_requires_nothing(tmp_path: Path) -> None:

@@ -45,6 +45,14 @@ def test_indices_into_a_dimension_of_extent_1_are_0():
     assert set(seen) == {0}
 
 
+def test_columns_of_indices_stay_inside_of_what_they_index():
+    plan = replace(
+        gather_plan(), ranges=tuple(IndexRange("mask", Const(e), "n", (0, at)) for at, e in enumerate((9, 4)))
+    )
+    seen = np.stack([random_inputs(plan, Draw(seed))["mask"] for seed in range(60)])
+    assert [set(seen[:, at]) for at in range(2)] == [set(range(9)), set(range(4))]
+
+
 def test_other_integers_are_masks():
     seen = np.concatenate([random_inputs(gather_plan(), Draw(seed))["mask"] for seed in range(10)])
     assert set(seen) == {0, 1}

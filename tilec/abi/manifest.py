@@ -58,12 +58,14 @@ PortSpec = TensorSpec | OpaqueSpec
 
 @dataclass(frozen=True)
 class IndexSpec:
-    """Range of the elements of input number `input`, -extent to extent - 1: `node` of the model takes them as
-    indices."""
+    """Range of the elements of input number `input` that `node` of the model takes as indices (ir.graph.IndexRange)."""
 
     input: int
     extent: int | str
     node: str
+    column: tuple[int, int] | None = None
+    wraps: bool = True
+    besides: int | None = None
 
 
 @dataclass(frozen=True)
@@ -211,6 +213,8 @@ class Manifest:
         for each in self.ranges:
             if not 0 <= each.input < len(self.inputs) or isinstance(self.inputs[each.input], OpaqueSpec):
                 raise ValueError(f"there is a range of input {each.input}, which is no tensor")
+            if each.column is not None and not 0 <= each.column[0] < len(self.inputs[each.input].shape or ()):
+                raise ValueError(f"there is a range of a dimension that input {each.input} does not have")
         self._check_sizes()
         module, _, function = self.loader.partition(":")
         if not all(name.isidentifier() for name in (*module.split("."), function)):

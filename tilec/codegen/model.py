@@ -83,7 +83,9 @@ class Model(Generic[Code]):
 def _ranges(plan: Plan) -> tuple[IndexSpec, ...]:
     """The ranges of inputs."""
     numbers = {port.tensor: number for number, port in enumerate(plan.inputs)}
-    return tuple(IndexSpec(numbers[r.tensor], extent_of(r.extent), r.node) for r in plan.ranges)
+    return tuple(
+        IndexSpec(numbers[r.tensor], extent_of(r.extent), r.node, r.column, r.wraps, r.besides) for r in plan.ranges
+    )
 
 
 def _segment(launches: Sequence[Launch], number: int) -> Segment:

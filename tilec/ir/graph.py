@@ -74,12 +74,18 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class IndexRange:
-    """Range of the elements of an input: they are indices into a dimension of `extent`, -extent to extent - 1, by which
-    `node` of the model looks something up."""
+    """Range of the elements of an input that `node` of the model takes as indices: below `extent`, and from -extent on
+    where they count from the end (`wraps`), else from 0 on.
+
+    `column` are a dimension and a place: the elements there, instead of all. `besides` is one more value that is valid.
+    """
 
     tensor: str
     extent: Expr
     node: str
+    column: tuple[int, int] | None = None
+    wraps: bool = True
+    besides: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,12 +62,24 @@ def check_indices(ranges: Iterable[IndexSpec], specs: Sequence[PortSpec], inputs
     """Raise UsageError for an input with an element that its node cannot take as an index."""
     for each in ranges:
         array, extent = inputs[each.input], int(each.extent)
-        if array.size and not (-extent <= int(array.min()) and int(array.max()) < extent):
-            place = tuple(int(i) for i in np.argwhere((array < -extent) | (array >= extent))[0])
+        least = -extent if each.wraps else 0
+        if each.column is not None:
+            dimension, at = each.column
+            array = array[(slice(None),) * dimension + (slice(at, at + 1),)]
+        if not array.size or (least <= int(array.min()) and int(array.max()) < extent):
+            continue
+        outside = (array < least) | (array >= extent)
+        if each.besides is not None:
+            outside &= array != each.besides
+        if outside.any():
+            place = [int(i) for i in np.argwhere(outside)[0]]
+            index = array[tuple(place)]
+            if each.column is not None:
+                place[each.column[0]] = each.column[1]
             raise UsageError(
-                f"input {specs[each.input].name!r} has the index {array[place]} at {list(place)}, "
-                f"outside of {-extent} to {extent - 1}",
-                hint=f"Node {each.node!r} looks it up in a dimension of extent {extent}.",
+                f"input {specs[each.input].name!r} has the index {index} at {place}, "
+                f"outside of {least} to {extent - 1}",
+                hint=f"Node {each.node!r} takes it as an index: pass {least} to {extent - 1} there.",
             )
 
 

@@ -114,15 +114,22 @@ def random_tensors(
     """Random arrays for the tensors `names` that `nodes` read.
 
     Floating-point tensors are normal with the draw's mean and spread; integers that index are uniform below the
-    extent they index, in `nodes` or by `ranges` (an index into a dimension of extent 1 is in no expression); others
-    with `choices` are one of these; bytes take all values; other integers and booleans are 0 or 1, as masks are.
+    extent they index, in `nodes` or by `ranges` (an index into a dimension of extent 1 is in no expression), those of a
+    column below the extent that it indexes; others with `choices` are one of these; bytes take all values; other
+    integers and booleans are 0 or 1, as masks are.
     Raises UnsupportedError for an unbound size.
     """
     generator = np.random.default_rng(draw.seed)
     limits = index_limits(nodes, tensors, names)
+    columns: dict[tuple[str, tuple[int, int]], int] = {}
     for each in ranges:
-        if (extent := constant_value(each.extent)) is not None:
+        if (extent := constant_value(each.extent)) is None:
+            continue
+        if each.column is None:
             limits[each.tensor] = min(extent, limits.get(each.tensor, extent))
+        else:
+            key = (each.tensor, each.column)
+            columns[key] = min(extent, columns.get(key, extent))
     result: dict[str, Array] = {}
     for name in names:
         tensor = tensors[name]
@@ -144,4 +151,7 @@ def random_tensors(
             result[name] = generator.integers(0, 256, shape, dtype=np.int64).astype(np.uint8).view(dtype)
         else:
             result[name] = generator.integers(0, max(1, limits.get(name, 2)), shape).astype(dtype)
+    for (name, (dimension, place)), extent in columns.items():
+        part = result[name][(slice(None),) * dimension + (slice(place, place + 1),)]
+        part[...] = generator.integers(0, max(1, extent), part.shape)
     return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.ops.gather import looked_up
+from tilec.importer.ops.gather import looked_up, require_range
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
@@ -75,5 +75,7 @@ def _require_tables(op: Op, x: Value, cos: Value, sin: Value, positions: Value |
     if positions is not None and positions.rank != 2:
         raise ShapeError(f"positions {shape_text(positions.shape)}, not [batch, token]")
     op.require_same(tokens.shape[1], x.shape[1 if x.rank == 3 else 2], "tokens and their positions")
+    if positions is not None:
+        require_range(op, positions, cos.shape[0], wraps=False)
     if tokens.shape[0] != Const(1):
         op.require_same(tokens.shape[0], x.shape[0], "batch and positions")

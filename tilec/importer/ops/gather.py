@@ -34,8 +34,16 @@ def looked_up(op: Op, index: Expr, ttype: str, size: Expr) -> Expr:
     return formula("maximum(minimum(i, last), 0)", i=wrapped, last=simplify(formula("size - 1", size=size)))
 
 
-def require_range(op: Op, indices: Value, extent: Expr, coordinate: int | None = None) -> None:
-    """Require that `indices` (of the last dimension the one at `coordinate`) are -extent to extent - 1.
+def require_range(
+    op: Op,
+    indices: Value,
+    extent: Expr,
+    coordinate: int | None = None,
+    wraps: bool = True,
+    besides: int | None = None,
+) -> None:
+    """Require that `indices` (of the last dimension the one at `coordinate`) are below `extent`, and -extent or more
+    where they count from the end (`wraps`), else 0 or more; or that they are `besides`.
 
     Known indices are compared here: raises ConfigError, or demands as much of an extent that varies. Those that are an
     input of the model are compared at every run. Computed ones are not compared: code that looks them up reads the
@@ -43,17 +51,21 @@ def require_range(op: Op, indices: Value, extent: Expr, coordinate: int | None =
     """
     size = constant_value(extent)
     if indices.array is None:
-        if coordinate is None or indices.shape[-1] == Const(1):
-            op.builder.require_range(IndexRange(indices.name, extent, op.origin.node))
+        column = None if coordinate is None or indices.shape[-1] == Const(1) else (indices.rank - 1, coordinate)
+        op.builder.require_range(IndexRange(indices.name, extent, op.origin.node, column, wraps, besides))
         return
     array = indices.array if coordinate is None else indices.array[..., coordinate]
-    if size is None and array.size:
-        least = max(int(array.max()) + 1, -int(array.min()))
+    array = array if besides is None else array[array != besides]
+    if not array.size:
+        return
+    low, high = int(array.min()), int(array.max())
+    if low < 0 and not wraps:
+        raise op.invalid(f"index {low} is negative")
+    if size is None:
+        least = max(high + 1, -low)
         op.sizes.demand(Binary(">=", extent, Const(least)), f"{least} elements are looked up in")
-    elif size is not None:
-        outside = array[(array < -size) | (array >= size)]
-        if outside.size:
-            raise op.invalid(f"index {outside.flat[0]} lies outside a dimension of extent {size}")
+    elif low < -size or high >= size:
+        raise op.invalid(f"index {low if low < -size else high} lies outside a dimension of extent {size}")
 
 
 def _is_inside(op: Op, indices: Value, extent: Expr) -> bool:

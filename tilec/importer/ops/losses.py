@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilec.importer.formula import formula
 from tilec.importer.names import REDUCED
 from tilec.importer.operator import Op, count
+from tilec.importer.ops.gather import looked_up, require_range
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
@@ -43,7 +44,7 @@ def _softmax_cross_entropy(op: Op) -> tuple[Value, ...]:
 def _loss(op: Op, x: Value) -> Value:
     """`-x[n, target, ...] * weight[target]`, 0 where the target is to be ignored; then unreduced, its sum or its mean.
 
-    The mean divides by the weights that count. Targets outside the classes read the first or last one.
+    The mean divides by the weights that count. Targets count from the end where negative, as in `GatherElements`.
     """
     target, weight = op.value(1), op.optional(2)
     reduction = op.text("reduction", "mean")
@@ -54,13 +55,14 @@ def _loss(op: Op, x: Value) -> Value:
     for a, b in zip((x.shape[0], *x.shape[2:]), target.shape, strict=True):
         op.require_same(a, b, "samples of scores and targets")
     ignored = op.attributes.get("ignore_index")
+    require_range(op, target, x.shape[1], besides=None if ignored is None else int(ignored))
     plain = reduction == "none"
     narrow = "" if x.ttype == op.value(0).ttype else "loss"
     axes = op.axes_of(target.shape) if plain else op.builder.iterators(REDUCED, target.shape)
     place = [a.var for a in axes]
-    given: Expr = target.at(place)
+    given = target.at(place)
+    chosen = looked_up(op, given, target.ttype, x.shape[1])
     given = given if target.ttype == "i64" else Call("i64", (given,))
-    chosen = formula("maximum(minimum(t, n - 1), 0)", t=given, n=x.shape[1])
     score: Expr = x.access([place[0], chosen, *place[1:]])
     share: Expr | None = None if weight is None else weight.access([chosen])
     if weight is not None and share is not None and weight.ttype != x.ttype:

@@ -9,6 +9,7 @@ import numpy as np
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
+from tilec.importer.ops.gather import require_range
 from tilec.importer.ops.window import guarded
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
@@ -42,6 +43,7 @@ def _roi_align(op: Op) -> Value:
     if x.rank != 4 or rois.rank != 2 or rois.shape[1] != Const(4) or batches.rank != 1:
         raise ShapeError(f"an image {shape_text(x.shape)} and regions {shape_text(rois.shape)}")
     op.require_same(rois.shape[0], batches.shape[0], "the regions and their images")
+    require_range(op, batches, x.shape[0], wraps=False)
     mode = op.text("mode", "avg")
     if mode not in ("avg", "max"):
         raise op.invalid(f"mode is {mode!r}", "It must be avg or max.")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
+from tilec.importer.ops.gather import require_range
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
-from tilec.ir.algebra import bounds_of
+from tilec.ir.algebra import bounds_of, simplify
 from tilec.ir.expr import Binary, Call, Const, Expr
 
 
@@ -24,6 +25,7 @@ def _reverse_sequence(op: Op) -> Value:
     if x.rank < 2 or sorted((batch, time)) != [0, 1] or lengths.rank != 1:
         raise op.invalid("batch_axis and time_axis must be 0 and 1 in either order, sequence_lens a vector")
     op.require_same(lengths.shape[0], x.shape[batch], "sequence_lens and the batch")
+    require_range(op, lengths, simplify(formula("e + 1", e=x.shape[time])), wraps=False)
     axes = op.axes_of(x.shape)
     length = formula("minimum(n, e)", n=_of_sample(lengths, axes[batch].var), e=x.shape[time])
     at = formula("where(t < n, n - 1 - t, t)", t=axes[time].var, n=length)
@@ -44,12 +46,15 @@ def _tensor_scatter(op: Op) -> Value:
         raise op.invalid(f"write_indices of rank {starts.rank}", "It must be a vector.")
     if starts is not None:
         op.require_same(starts.shape[0], past.shape[0], "write_indices and the batch")
-    room = bounds_of(Binary("-", past.shape[axis], update.shape[axis]))[1]
-    if room is not None and room < 0:
+    most = bounds_of(Binary("-", past.shape[axis], update.shape[axis]))[1]
+    if most is not None and most < 0:
         raise op.invalid("the update is longer than the cache")
     mode = op.text("mode", "linear")
     if mode not in ("linear", "circular"):
         raise op.invalid(f"mode is {mode!r}", "It must be linear or circular.")
+    if starts is not None and mode == "linear":
+        room = formula("e - u + 1", e=past.shape[axis], u=update.shape[axis])
+        require_range(op, starts, simplify(room), wraps=False)
     if update.shape[axis] == Const(0):
         return past
     axes = op.axes_of(past.shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
+from tilec.importer.ops.gather import require_range
 from tilec.importer.ops.scatter import Search, scattered
 from tilec.importer.ops.window import guarded, per_dimension
 from tilec.importer.registry import operator
@@ -40,6 +41,7 @@ def _max_unpool(op: Op) -> Value:
         shape = (*x.shape[:2], *sides)
     if len(shape) != x.rank:
         raise ShapeError(f"an input {shape_text(x.shape)} and an output {shape_text(shape)}")
+    require_range(op, indices, size_of(shape), wraps=False)
     axes = op.axes_of(shape)
     reads = op.builder.iterators([f"r{d}" for d in range(x.rank)], x.shape)
     flat = reshape_index([size_of(shape)], shape, [a.var for a in axes], sizes=op.sizes)[0]

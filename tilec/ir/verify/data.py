@@ -90,10 +90,17 @@ def _represents(values: tuple[bool | int | float, ...], ttype: str) -> bool:
     return True
 
 
-def range_problems(ranges: Iterable[IndexRange], inputs: Sequence[Port], symbols: Iterable[str]) -> list[str]:
-    """Ranges of tensors that are no inputs, or of an invalid extent."""
-    known = {port.tensor for port in inputs}
-    problems = [f"{r.tensor} has a range of indices and is no input" for r in ranges if r.tensor not in known]
+def range_problems(
+    ranges: Iterable[IndexRange], inputs: Sequence[Port], tensors: Mapping[str, Tensor], symbols: Iterable[str]
+) -> list[str]:
+    """Ranges of tensors that are no inputs, of columns that they do not have, or of an invalid extent."""
+    ranks = {port.tensor: len(tensors[port.tensor].shape) for port in inputs if port.tensor in tensors}
+    problems = [f"{r.tensor} has a range of indices and is no input" for r in ranges if r.tensor not in ranks]
+    problems += [
+        f"a range of {r.tensor} is of place {r.column[1]} of dimension {r.column[0]}"
+        for r in ranges
+        if r.column is not None and not (0 <= r.column[0] < ranks.get(r.tensor, MAX_SIZE) and r.column[1] >= 0)
+    ]
     return problems + [p for r in ranges for p in shape_problems(f"a range of {r.tensor}", [r.extent], symbols)]
 
 

@@ -41,7 +41,7 @@ def check_graph(graph: Graph) -> tuple[str, ...]:
     if problems:
         return tuple(problems)
     problems += port_problems(graph.inputs, graph.outputs, graph.tensors)
-    problems += range_problems(graph.ranges, graph.inputs, graph.symbols)
+    problems += range_problems(graph.ranges, graph.inputs, graph.tensors, graph.symbols)
     problems += symbol_problems(graph.symbol_ranges, graph.constraints, graph.symbols, graph.symbol_values)
     problems += constant_problems(graph.constants, graph.tensors, graph.files)
     ttypes = graph.ttypes

@@ -45,13 +45,17 @@ static int64_t index_at(const void *data, int32_t type, size_t place) {
 
 static int32_t check_indices(const struct range *range, const tilec_tensor *given, const int64_t *numbers) {
     const struct port *port = &inputs[range->input];
-    int64_t extent = range->number < 0 ? range->extent : numbers[range->number];
-    size_t count = bytes_of(port, numbers) / (size_t)port->element_bytes;
+    int64_t extent = range->number < 0 ? range->extent : numbers[range->number], least = range->wraps ? -extent : 0;
+    size_t count = bytes_of(port, numbers) / (size_t)port->element_bytes, behind = 1, places = 1;
+    for (int dim = range->dim + 1; range->dim >= 0 && dim < port->shown.rank; dim++)
+        behind *= (size_t)extent_of(port, dim, numbers);
+    if (range->dim >= 0) places = (size_t)extent_of(port, range->dim, numbers);
     for (size_t place = 0; place < count; place++) {
+        if (range->dim >= 0 && place / behind % places != (size_t)range->at) continue;
         int64_t index = index_at(given[range->input].data, port->shown.type, place);
-        if (index < -extent || index >= extent)
+        if ((index < least || index >= extent) && !(range->besides && index == range->value))
             return refuse(TILEC_BAD_ARGUMENT, "input '%s' has the index %lld, outside of %lld to %lld: %s looks it up",
-                          port->shown.name, (long long)index, (long long)-extent, (long long)extent - 1, range->node);
+                          port->shown.name, (long long)index, (long long)least, (long long)extent - 1, range->node);
     }
     return TILEC_OK;
 }

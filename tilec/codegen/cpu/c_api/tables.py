@@ -58,7 +58,8 @@ def tables(manifest: Manifest, identifier: str) -> str:
         _table("struct symbol", "symbols", [_symbol(symbol) for symbol in symbols]),
         "struct constraint { const char *text; int32_t number; };",
         _table("struct constraint", "constraints", [f"{_text(c.holds)}, {c.number}" for c in constraints]),
-        "struct range { int32_t input; int64_t extent; int32_t number; const char *node; };",
+        "struct range { int32_t input; int64_t extent; int32_t number, wraps, dim; int64_t at; int32_t besides;",
+        "               int64_t value; const char *node; };",
         _table("struct range", "ranges", [_range(each, sizes) for each in manifest.ranges]),
         "struct weights { const char *name; int64_t bytes; };",
         _table("struct weights", "files", [f"{_text(file.file)}, {file.bytes}" for file in manifest.weights]),
@@ -141,7 +142,10 @@ def _range(each: IndexSpec, sizes: ShapeProgram | None) -> str:
     if isinstance(each.extent, str):
         assert sizes is not None
         number = sizes.extents[each.extent]
-    return f"{each.input}, {extent}, {number}, {_text(each.node)}"
+    dim, at = each.column or (-1, 0)
+    besides, value = (0, 0) if each.besides is None else (1, each.besides)
+    whole = _list((each.input, extent, number, int(each.wraps), dim, at, besides))
+    return f"{whole}, (int64_t){value % 2**64}ULL, {_text(each.node)}"
 
 
 def c_type(ttype: str) -> str:

@@ -7,6 +7,7 @@ from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.contrib.attention import refuse
 from tilec.importer.ops.contrib.heads import attended, columns, divided, repeated_heads, scale_of, split_heads
+from tilec.importer.ops.gather import require_range
 from tilec.importer.registry import CONTRIB, operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
@@ -26,6 +27,7 @@ def _group_query_attention(op: Op) -> tuple[Value, ...]:
     q, k, v = _projections(op, heads, groups)
     length, total = q.shape[1], op.single(6)
     lengths = op.value(5)
+    require_range(op, lengths, total, wraps=False)
     axes = op.axes_of(q.shape[:1])
     last = lengths.access([axes[0].var] if lengths.rank == 1 else [axes[0].var, Const(0)])
     body = formula("where(s == t, 0, i64(last) + 1 - s)", last=last, s=length, t=total)

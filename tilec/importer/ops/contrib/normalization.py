@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tilec.importer.compose import applied, every_result
 from tilec.importer.operator import Op
 from tilec.importer.ops.contrib.quantized_elementwise import real
+from tilec.importer.ops.gather import require_range
 from tilec.importer.registry import CONTRIB, operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
@@ -78,6 +79,9 @@ def _embedded(
     batch, length = ids.shape
     positions = op.indices(length, 1, 2) if where is None else where
     rows: dict[str, Value | None] = {"word": ids, "position": positions, "segment": segments}
+    for table, index in enumerate(rows.values()):
+        if index is not None:
+            require_range(op, index, op.value(2 + table).shape[0], wraps=False)
     parts = {
         part: number(applied(op, "Gather", op.value(2 + table), index, part=part), table)
         for table, (part, index) in enumerate(rows.items())

@@ -6,9 +6,11 @@ from tilec.importer.compose import applied
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.contrib.attention import refuse
+from tilec.importer.ops.gather import require_range
 from tilec.importer.registry import CONTRIB, operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, constant_value
 
 
@@ -22,6 +24,7 @@ def _rotary_embedding(op: Op) -> Value:
         raise ShapeError(f"an input {shape_text(x.shape)} of rank {x.rank}, not 3 or 4")
     tokens = x.shape[1 if x.rank == 3 else 2]
     if positions.rank != 2:
+        require_range(op, positions, simplify(formula("e - t + 1", e=cos.shape[0], t=tokens)), wraps=False)
         axes = op.axes_of((x.shape[0], tokens))
         first = positions.at([Const(0)] * positions.rank)
         positions = op.emit(axes, formula("first + t", first=first, t=axes[1].var), "i64", part="positions")
