@@ -11,8 +11,8 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-torch torch-timing mutants replay fuzz fuzz-quantised outside quantised faults traces
-.PHONY: open-zoo gpu-zoo conformance open-conformance lint format features schema
+.PHONY: help demo test test-all test-torch torch-timing mutants replay fuzz fuzz-quantised outside exports quantised
+.PHONY: faults traces open-zoo gpu-zoo conformance open-conformance lint format features schema
 .PHONY: docs docs-tables clean
 .DELETE_ON_ERROR:
 
@@ -62,6 +62,9 @@ fuzz-quantised: $(READY) ## the same with N=2000 random quantised models, bit by
 
 outside: $(READY) ## compile and verify the ONNX files that packages on PyPI ship, e.g. ARGS="magika silero-vad"
 	$(BIN)/python -m tests.outside $(ARGS)
+
+exports: $(READY) ## compile and run small models that PyTorch exports with open sizes, e.g. ARGS="bert crnn-old"
+	@$(BIN)/python -m tests.exports $(ARGS)
 
 quantised: $(READY) ## compile and verify small models in the forms of onnxruntime's quantiser, e.g. ARGS="bert-base qdq"
 	PYTHONPATH=.:tests $(BIN)/python -m quantised $(ARGS)
