@@ -29,8 +29,8 @@ ACTIVATIONS: dict[str, tuple[str, dict[str, float]]] = {
 """Operator -> formula in x and the operator's attributes, with the attributes' defaults."""
 
 GELU = {
-    "none": "x * (erf(x * 0.7071067811865476) + 1.0) * 0.5",
-    "tanh": "x * (tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)) + 1.0) * 0.5",
+    "none": "x * ((erf(x * 0.7071067811865476) + 1.0) * 0.5)",
+    "tanh": "x * ((tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)) + 1.0) * 0.5)",
 }
 
 
