@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from report.html.browser import drive
 from report.plans import base, group, plan, tuned
 
 from tilec.bounds.einsum.oro_plus import oro_plus
@@ -16,8 +15,6 @@ from tilec.ir.graph import Node, Port, Tensor
 from tilec.ir.text import parse_expr, parse_tensor
 from tilec.report.html import Shown, page
 from tilec.spec.resolve import resolve_device
-
-pytestmark = pytest.mark.slow
 
 
 def timed(given):
@@ -35,18 +32,17 @@ def single():
 
 
 @pytest.mark.parametrize("width", [1400, 400])
-def test_everything_is_drawn_at_any_width(single, tmp_path, width):
+def test_everything_is_drawn_at_any_width(single, tab, width):
     script = """
-    const root = page.documentElement;
     one("#tab-traffic").click();
-    await later(600);
-    return { over: root.scrollWidth - root.clientWidth, inner: frame.innerWidth, boxes: all(".box").length,
+    await drawn();
+    return { over: overflow(), inner: innerWidth, boxes: all(".box").length,
       strips: all(".strip .part").length, charts: all("svg.chart").length, dots: all("#roofline .dot circle").length,
       spots: all("svg .spot").length,
       heads: all("h2").map((head) => head.textContent), verdict: one(".verdict-line").textContent,
       open: one("#detail h3").textContent, pressed: one(".box[aria-pressed=true]").getAttribute("aria-label") };
     """
-    found = drive(single, script, tmp_path, width)
+    found = tab.look(single, script, width=width)
     assert (found["over"], found["inner"]) == (0, width)
     assert (found["boxes"], found["strips"], found["charts"], found["dots"], found["spots"]) == (3, 6, 3, 3, 1)
     assert found["heads"][:3] == ["Where time and bytes go", "The model, group by group", "Traffic and time by level"]
@@ -55,37 +51,37 @@ def test_everything_is_drawn_at_any_width(single, tmp_path, width):
     assert found["pressed"].startswith("1: MatMul, Relu, register-fused, 3.00 µs · 4.50 KiB")
 
 
-def test_groups_open_by_pointer_keyboard_and_address(single, tmp_path):
+def test_groups_open_by_pointer_keyboard_and_address(single, tab):
     script = """
     const head = () => one("#detail h3").textContent;
     const seen = [head()];
-    all(".box")[0].dispatchEvent(new frame.MouseEvent("click", { bubbles: true }));
+    click(all(".box")[0]);
     seen.push(head());
     one(".box[tabindex='0']").focus();
     press("ArrowDown");
     press("Enter");
-    await later(50);
+    await drawn();
     seen.push(head());
     one("#tab-tiles").focus();
-    press("ArrowRight"); press("ArrowRight");
-    await later(50);
+    press("ArrowRight"); press("ArrowRight"); press("ArrowRight");
+    await drawn();
     seen.push(one("[role=tab][aria-selected=true]").textContent, one(".program .line").textContent.trim());
-    all(".strip")[0].querySelectorAll(".part")[2].dispatchEvent(new frame.MouseEvent("click", { bubbles: true }));
-    await later(50);
-    seen.push(head(), frame.location.hash);
+    click(all(".strip")[0].querySelectorAll(".part")[2]);
+    await drawn();
+    seen.push(head(), location.hash);
     all(".choice button")[1].click();
     seen.push(one(".list").hidden, all(".list tbody tr").length);
     return seen;
     """
-    found = drive(single, script, tmp_path, address="#group=g")
+    found = tab.look(single, script, address="#group=g")
     assert found[:4] == ["MatMul", "MatMul, Relu", "MatMul", "Program"]
     assert found[4].startswith("1program k")
     assert found[5:] == ["Softmax × 2", "#group=y", False, 3]
 
 
-def test_the_theme_changes_and_every_part_is_reached_with_tab(single, tmp_path):
+def test_the_theme_changes_and_every_part_is_reached_with_tab(single, tab):
     script = """
-    const back = () => frame.getComputedStyle(page.body).backgroundColor;
+    const back = () => getComputedStyle(document.body).backgroundColor;
     const seen = [];
     for (const press of [1, 2]) { one(".theme").click(); seen.push(back()); }
     const hidden = all("[role=button], [role=tab], button, summary, a").filter((each) =>
@@ -94,26 +90,26 @@ def test_the_theme_changes_and_every_part_is_reached_with_tab(single, tmp_path):
     const unnamed = all("[role=button], [role=img], button").filter((each) => !(each.getAttribute("aria-label") || each.textContent.trim()));
     return { seen, hidden: hidden.length, least: Math.min(...svgs), unnamed: unnamed.length };
     """  # noqa: E501
-    found = drive(single, script, tmp_path)
+    found = tab.look(single, script)
     assert found["seen"] == ["rgb(245, 246, 248)", "rgb(13, 17, 23)"]
     assert (found["hidden"], found["unnamed"]) == (0, 0)
     assert found["least"] >= 1
 
 
 @pytest.mark.parametrize("width", [1400, 400])
-def test_two_plans_stand_side_by_side(tmp_path, width):
+def test_two_plans_stand_side_by_side(tab, width):
     text = page([Shown("old", timed(base())), Shown("new", timed(tuned()))])
     script = """
     const before = one("#detail h3").textContent;
     one(".other .link").click();
-    await later(50);
+    await drawn();
     all("details.change").forEach((each) => { each.open = true; });
-    await later(100);
+    await drawn();
     const both = [...one(".both tbody").rows].map((row) => row.textContent);
-    return { over: page.documentElement.scrollWidth - page.documentElement.clientWidth, before, both, after: one("#detail .side").textContent,
+    return { over: overflow(), before, both, after: one("#detail .side").textContent,
       changes: all("details.change").length, totals: all("#changes .two table")[0].rows.length, kinds: all(".change .chip").map((each) => each.textContent) };
     """  # noqa: E501
-    found = drive(text, script, tmp_path, width)
+    found = tab.look(text, script, width=width)
     assert found["over"] == 0
     assert (found["before"], found["after"]) == ("MatMul, Relu", "A")
     assert found["both"] == [
@@ -125,31 +121,31 @@ def test_two_plans_stand_side_by_side(tmp_path, width):
     assert found["totals"] > 5
 
 
-def test_names_stay_names(tmp_path):
+def test_names_stay_names(tab):
     nasty = "</script><img src=x onerror=alert(1)>"
     first, *rest = base().groups
     changed = replace(first, nodes=tuple(replace(node, op=nasty, origin=(nasty,)) for node in first.nodes))
     text = page([Shown(nasty, plan(changed, *rest, name=nasty, inputs=(Port(nasty, "x"),)))])
     script = """
     one("#tab-nodes").click();
-    return { images: all("img").length, title: page.title, head: one("h1").textContent };
+    return { images: all("img").length, title: document.title, head: one("h1").textContent };
     """
-    found = drive(text, script, tmp_path)
+    found = tab.look(text, script)
     assert found["images"] == 0
     assert found["head"].startswith(nasty)
 
 
-def test_symbols_and_empty_plans_are_shown(tmp_path):
+def test_symbols_and_empty_plans_are_shown(tab):
     first, *rest = base().groups
     symbolic = replace(first, cost=replace(first.cost, read={"smem": parse_expr("s * 4")}, flops=parse_expr("s + 1")))
-    script = "return { heads: all('h2').length, text: page.body.textContent.includes('s * 4') };"
-    found = drive(page([Shown("here", plan(symbolic, *rest, symbols=("s",)))]), script, tmp_path)
-    assert found == {"heads": 7, "text": True}
+    script = "return { heads: all('h2').length, text: document.body.textContent.includes('s * 4') };"
+    found = tab.look(page([Shown("here", plan(symbolic, *rest, symbols=("s",)))]), script)
+    assert found == {"heads": 8, "text": True}
     empty = page([Shown("here", plan(inputs=(), outputs=(), refusals=()))])
-    assert drive(empty, "return all('h2').length;", tmp_path) == 7
+    assert tab.look(empty, "return all('h2').length;") == 7
 
 
-def test_thousands_of_groups_are_not_all_in_the_document(tmp_path):
+def test_thousands_of_groups_are_not_all_in_the_document(tab):
     first = replace(group("h"), cost=replace(group("h").cost, picoseconds=10**6))
     names = [f"t{n}" for n in range(2601)]
     exprs = [parse_tensor(f"{b}[m] = {a}[m] + 1.0", {"m": Const(64)}) for a, b in pairwise(names)]
@@ -169,10 +165,10 @@ def test_thousands_of_groups_are_not_all_in_the_document(tmp_path):
     press("End");
     press("ArrowUp");
     seen.push(all(".graph .box").length);
-    const last = page.activeElement.getAttribute("aria-label");
+    const last = document.activeElement.getAttribute("aria-label");
     return { seen, last, rows: all(".list tbody tr").length, more: one(".list .more").textContent };
     """
-    found = drive(text, script, tmp_path)
+    found = tab.look(text, script)
     assert 5 < min(found["seen"]) <= max(found["seen"]) < 60
     assert found["last"] == "2600: Add, single, 1.00 µs · 4.50 KiB"
     assert found["rows"] == 150

@@ -10,7 +10,8 @@ function refusals() {
     for (const each of plan.refusals) (byCode.get(each.code) ?? byCode.set(each.code, []).get(each.code)).push(each);
     const codes = [...byCode].sort((a, b) => b[1].length - a[1].length);
     const most = Math.max(1, ...codes.map(([, list]) => list.length));
-    fill(holder, codes.length ? codes.map(([code, list]) => refusedBy(plan, code, list, most)) : h("p", { class: "none" }, "Every edge is connected."));
+    fill(holder, TWO && h("h3", { class: "plan-name" }, h("b", { class: `side side-${SIDES[shown.plan]}` }, SIDES[shown.plan]), ` ${plan.label}`),
+      codes.length ? codes.map(([code, list]) => refusedBy(plan, code, list, most)) : h("p", { class: "none" }, "Every edge is connected."));
   };
   listen((what) => what === "plan" && draw());
   draw();

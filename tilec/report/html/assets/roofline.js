@@ -8,8 +8,8 @@ function roofline() {
     return section("roofline", "Roofline", lede, h("p", { class: "none" }, usable
       ? `No roofs: the file of device ${PLANS[0].device.name} is not at hand. Name it with --device FILE.` : "No group has a predicted time and operations that are known."));
   }
-  const named = (plan, n) => countedPairs(plan).slice(n, n + 1).map(([level, below]) => `${below} ⇄ ${level}`);
-  const options = [...Array(Math.max(...PLANS.map((plan) => countedPairs(plan).length))).keys()];
+  const named = (plan, n) => pairs(plan).slice(n, n + 1).map(([level, below]) => `${below} ⇄ ${level}`);
+  const options = [...Array(Math.max(...PLANS.map((plan) => pairs(plan).length))).keys()];
   let option = 0;
   const holder = h("div", { class: "holder" });
   const missing = h("p", { class: "note" });
@@ -58,7 +58,7 @@ function rooflineChart(width, sides, option, only = null) {
   const devices = sides.map((side) => ({
     side,
     key: JSON.stringify([PLANS[side].device, option]),
-    slopes: PLANS[side].device.roofs.filter((roof) => roof.level === countedPairs(PLANS[side])[option]?.[0]),
+    slopes: PLANS[side].device.roofs.filter((roof) => roof.level === pairs(PLANS[side])[option]?.[0]),
     units: PLANS[side].device.units,
     peak: Math.max(...PLANS[side].device.units.map((unit) => unit.rate), 1),
   })).filter((device, n, all) => all.findIndex((other) => other.key === device.key) === n);
@@ -81,10 +81,10 @@ function rooflineChart(width, sides, option, only = null) {
 }
 
 /** A group in the chart; `alone` it opens nothing, for it is open. */
-function rooflineMark({ plan, side, group, n, x, y, part, partial }, { X, Y }, alone) {
+function rooflineMark({ plan, side, group, n, x, y, part }, { X, Y }, alone) {
   const fastest = plan.device.units[0].rate;
   return s("g", {
-    class: `dot ${TWO ? `side-${SIDES[side]}` : group.kind}${partial ? " partial" : ""}`, role: alone ? "img" : "button", tabindex: "-1", "data-side": side, "data-group": n,
+    class: `dot ${TWO ? `side-${SIDES[side]}` : group.kind}`, role: alone ? "img" : "button", tabindex: "-1", "data-side": side, "data-group": n,
     "aria-label": `${TWO ? `${SIDES[side]}, ` : ""}group ${n + 1}, ${group.operators}: ${digits(x)} operations per byte, ${rate(y)}`,
     ...(alone ? {} : pressed(() => open(n, side, true))),
     ...tipped(() => [`${TWO ? `${SIDES[side]} ` : ""}${group.operators}`, `${digits(x)} operations per byte, ${rate(y)}`, `${time(group.time)}, ${percent(part)} of the run`, `${percent(y / fastest)} of ${rate(fastest)}`]),

@@ -22,7 +22,7 @@ function block(plan, group, variant, level, inside) {
     !first && use && about.capacity === null && isNumber(use.footprint) && use.footprint > 0 && h("span", { class: "quiet" }, `holds ${bytes(use.footprint)}`));
   return h("div", { class: `block${first ? " whole" : ""}` }, head,
     first ? whole(plan, group) : null,
-    h("div", { class: "tiles" }, tilesAt(group, variant, level)),
+    folded(tilesAt(group, variant, level), (tiles) => h("div", { class: "tiles" }, tiles), "tile"),
     level === variant.levels[variant.levels.length - 1] ? code(variant) : null,
     kept(plan, group, level), inside);
 }
@@ -38,7 +38,15 @@ function code(variant) {
     h("li", {}, h("span", { class: "tensor", title: name }, short(name, 40)), h("span", { class: "quiet" }, ` fetched ahead: ${kind}`)));
   const streamed = (variant.streamed ?? []).map((name) =>
     h("li", {}, h("span", { class: "tensor", title: name }, short(name, 40)), h("span", { class: "quiet" }, " stored past the caches")));
-  return nodes.length ? h("ul", { class: "whole-tensors" }, nodes, fetched, streamed) : null;
+  const list = (lines) => h("ul", { class: "whole-tensors" }, lines);
+  return nodes.length ? folded([...nodes, ...fetched, ...streamed], list, "line") : null;
+}
+
+/** The first items of a long list, the others behind a fold. */
+function folded(items, list, word) {
+  const most = 8;
+  if (items.length <= most + 1) return list(items);
+  return [list(items.slice(0, most)), h("details", {}, h("summary", {}, several(items.length - most, `more ${word}`)), list(items.slice(most)))];
 }
 
 function described(level) {

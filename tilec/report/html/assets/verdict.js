@@ -29,7 +29,7 @@ function verdictOf(plan, found) {
     rows.length ? table("Errors by output", heads, rows) : null,
     found.per_group && h("p", { class: "note" }, `Group by group: ${found.per_group.compared} of ${several(found.per_group.total, "group")} compared, ${found.per_group.diverging?.length ? `${found.per_group.diverging.map((each) => each.group).join(", ")} diverge` : "all right"}.`),
     found.counted && h("p", { class: "note" }, found.counted.differ.length ? `Bytes counted on the run differ from the plan in ${found.counted.differ.join(", ")}.` : `Bytes counted on the run equal those of the plan in ${several(found.counted.groups, "group")}.`),
-    found.below_known?.length ? h("details", {}, h("summary", {}, `${several(found.below_known.length, "group")} move less than was known`),
+    found.below_known?.length ? h("details", {}, h("summary", {}, `${several(found.below_known.length, "group")} ${found.below_known.length === 1 ? "moves" : "move"} less than was known`),
       found.below_known.map((each) => h("p", { class: "wrap" }, h("span", { class: "mono" }, each.group), ` moves ${bytes(each.moved)} at ${each.level}, ${bytes(each.bound)} were the least known (${each.because}).`))) : null,
     machine && h("p", { class: "quiet" }, machine),
   ];
