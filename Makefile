@@ -1,5 +1,6 @@
 # Everything a newcomer types. `make` alone lists it.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p))))
+CHROMIUM := $(firstword $(foreach c,chromium chromium-browser google-chrome google-chrome-stable,$(shell command -v $(c))))
 BIN := .venv/bin
 READY := .venv/ready
 DEMO := mobilenet-v2 bert-base
@@ -13,7 +14,7 @@ APART := -n 2 --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-torch torch-timing mutants replay fuzz fuzz-quantised outside exports quantised
 .PHONY: faults traces open-zoo gpu-zoo conformance open-conformance lint format features schema
-.PHONY: docs docs-tables clean
+.PHONY: docs docs-tables clean browser
 .DELETE_ON_ERROR:
 
 help: ## list these targets
@@ -32,11 +33,16 @@ demo: $(READY) ## compile two networks for this machine, verify them, time them 
 # Tests start many processes: modules are compiled once for all of them, beside the checkout's sources.
 test: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 test: export PYTHONDONTWRITEBYTECODE :=
-test: $(READY) ## run the tests and check the ledger of features
-	$(BIN)/pytest -q $(APART) -m "not slow" --ledger
+test: browser $(READY) ## run the tests and check the ledger of features
+	$(BIN)/pytest -q $(APART) -m "not slow" --ledger $(ARGS)
 
-test-all: $(READY) ## run the slow sweeps too, and draw new random examples
+test-all: browser $(READY) ## run the slow sweeps too, and draw new random examples
 	$(BIN)/pytest -q $(APART) --ledger --hypothesis-profile=anew
+
+browser:
+	$(if $(CHROMIUM),,$(error The tests look at the report page in Chromium, which is not on PATH. \
+	  Install it, on Debian with `apt-get install chromium`; `.ci/run` does that))
+	@:
 
 mutants: $(READY) ## plant the faults of tests/mutants/list.yaml one by one; tests must find each, e.g. ARGS="NAME --jobs 4"
 	$(BIN)/python -m tests.mutants $(ARGS)

@@ -9,6 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from ledger import load, problems, table, unclaimed
+from left_out import unexpected
 from slow_cases import mark_slow
 
 # Every run draws the same examples; `--hypothesis-profile=anew` (`make test-all`) draws others, and more (examples.py).
@@ -31,11 +32,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("ledger")
     group.addoption("--ledger", action="store_true", help="fail when a feature marked done has no passing test")
     group.addoption("--features", action="store_true", help="print the ledger with the tests of each id, run none")
+    parser.addoption(
+        "--complete", action="store_true", help="fail when a test is left out, but for reasons that are known"
+    )
     parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing them")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Ledger(config), "tilec-ledger")
+    config.pluginmanager.register(LeftOut(config), "tilec-left-out")
 
 
 @pytest.fixture
@@ -110,3 +115,30 @@ class Ledger:
             terminalreporter.write_line(f"ledger: tested but not marked done: {' '.join(open_ids)}")
         done = sum(row.status == "done" for row in self.rows.values())
         terminalreporter.write_line(f"ledger: {done} of {len(self.rows)} features done")
+
+
+class LeftOut:
+    """With `--complete`, a run that leaves out tests for want of a tool fails."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.reasons: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._note(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._note(report)
+
+    def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if report.skipped and not hasattr(report, "wasxfail") and isinstance(report.longrepr, tuple):
+            self.reasons[report.longrepr[2].removeprefix("Skipped: ")] += 1
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        worker = hasattr(self.config, "workerinput")
+        if self.config.option.complete and not worker and unexpected(self.reasons):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        for reason in unexpected(self.reasons) if self.config.option.complete else ():
+            terminalreporter.write_line(f"LEFT OUT {self.reasons[reason]} tests: {reason}", red=True)
