@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import numpy as np
 import onnx
 import pytest
@@ -13,6 +16,7 @@ from tests.open_conformance import judge
 from tests.open_conformance.judge import judged_open
 from tests.open_conformance.opened import opened, resized
 from tests.open_conformance.other_sizes import KINDS, other_sizes
+from tests.open_conformance.references import in_child
 from tests.open_conformance.table import behind, by_operator
 
 RUN = ["concat_2d_axis_1", "gemm_beta"]
@@ -135,3 +139,19 @@ def test_the_table_counts_what_is_lost() -> None:
     ]
     assert behind(results).splitlines()[2] == "| b | fallback | Abs: the size n / m |"
     assert len(behind(results).splitlines()) == 6
+
+
+def test_a_peer_that_dies_accepts_nothing() -> None:
+    assert in_child(lambda: [1]) == [1]
+    assert in_child(lambda: os.kill(os.getpid(), signal.SIGKILL)) is None
+
+
+def test_nothing_is_empty_that_may_not_grow() -> None:
+    """An operator without regions looks at no coordinates: their number is 4 all the same."""
+
+    def legal(each: dict[str, int]) -> bool:
+        return each["rois_d0"] == 0 or each["rois_d1"] == 4
+
+    found = other_sizes({"rois_d0": 3, "rois_d1": 4}, legal)
+    assert [each["rois_d1"] for each in found] == [4] * len(KINDS)
+    assert [each["rois_d0"] for each in found] == [1, 0, 7, 12]

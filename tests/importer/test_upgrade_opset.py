@@ -55,6 +55,14 @@ def test_old_models_compile(tmp_path: Path, node: onnx.NodeProto, weights: dict[
     np.testing.assert_allclose(run(import_model(path), tmp_path, {"x": X})[0], expected, rtol=1e-5)
 
 
+def test_an_output_without_a_shape_is_converted_as_well(tmp_path: Path) -> None:
+    path = model(tmp_path / "m.onnx", helper.make_node("Transpose", ["x"], ["y"], perm=[0, 1, 2]), opset=1)
+    proto = onnx.load(path)
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    onnx.save(proto, path)
+    np.testing.assert_allclose(run(import_model(path), tmp_path, {"x": X})[0], X)
+
+
 @pytest.mark.parametrize(
     ("node", "weights", "ir_version"),
     [

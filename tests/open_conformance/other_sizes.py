@@ -2,47 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import combinations
 
 from tests.open_conformance.opened import Sizes
 
-ATTEMPTS = 60
+ATTEMPTS = 40
 """Proposals of a kind that are tried."""
 
 Change = Callable[[int], int]
+Legal = Callable[[Sizes], bool]
+
+GROWN: tuple[Change, ...] = (lambda n: 2 * n + 1, lambda n: 3 * n, lambda n: n + 2)
+"""Ways in which a size grows."""
 
 KINDS: tuple[tuple[str, tuple[Change, ...]], ...] = (
     ("one", (lambda _: 1,)),
     ("zero", (lambda _: 0,)),
-    ("odd", (lambda n: 2 * n + 1, lambda n: 3 * n, lambda n: n + 2)),
+    ("odd", GROWN),
     ("larger", (lambda n: 4 * n, lambda n: 5 * n + 3)),
 )
 """Kind of size -> what a size of the case becomes."""
 
 
-def proposals(kind: Sequence[Change], sizes: Sizes, legal: Callable[[Sizes], bool]) -> Iterator[Sizes]:
+def proposals(kind: Sequence[Change], sizes: Sizes, legal: Legal) -> Iterator[Sizes]:
     """Sizes of a kind, the most changed first.
 
-    Sizes that are equal in the case change together; one alone only where the operator lets it vary, so that no
-    operand becomes one that is repeated.
+    Sizes that are equal in the case change together, or one alone; in both cases only those that the operator lets
+    grow, so that no operand of extent 1 is repeated, and nothing is left unread because there is nothing.
     """
     numbers = sorted(set(sizes.values()), reverse=True)
     left = ATTEMPTS
-    for count in range(len(numbers), 0, -1):
-        for chosen in combinations(numbers, count):
-            for change in kind:
-                yield {symbol: change(size) if size in chosen else size for symbol, size in sizes.items()}
-                left -= 1
-                if not left:
-                    return
-    for symbol, size in sizes.items():
-        if legal({**sizes, symbol: size + 2}):
-            for change in kind:
-                yield {**sizes, symbol: change(size)}
+    groups = [c for count in range(len(numbers), 0, -1) for c in combinations(numbers, count)]
+    together = ({symbol for symbol, size in sizes.items() if size in chosen} for chosen in groups)
+    for symbols in (*together, *({symbol} for symbol in sizes)):
+        if not any(legal(_changed(sizes, symbols, grow)) for grow in GROWN):
+            continue
+        for change in kind:
+            yield _changed(sizes, symbols, change)
+            left -= 1
+            if not left:
+                return
 
 
-def other_sizes(sizes: Sizes, legal: Callable[[Sizes], bool]) -> list[Sizes]:
+def _changed(sizes: Sizes, symbols: Collection[str], change: Change) -> Sizes:
+    return {symbol: change(size) if symbol in symbols else size for symbol, size in sizes.items()}
+
+
+def other_sizes(sizes: Sizes, legal: Legal) -> list[Sizes]:
     """The first legal sizes of every kind that has some."""
     found: list[Sizes] = []
     for _, kind in KINDS:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +15,40 @@ from tests.conformance.judge import NEWEST_IR
 Outputs = list[Any]
 
 
+def in_child(function: Callable[[], Any]) -> Any:
+    """The result of a function that may end its process; None where it does."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(read)
+            with os.fdopen(write, "wb") as pipe:
+                pickle.dump(function(), pipe)
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        data = pipe.read()
+    os.waitpid(child, 0)
+    return pickle.loads(data) if data else None
+
+
 class References:
     """The peers that can run a model at the sizes of its case."""
 
     def __init__(self, model: Any, feeds: Mapping[str, Any], outputs: Sequence[str]) -> None:
         self._outputs = list(outputs)
         candidates = [each(model) for each in (_onnxruntime, _onnx)]
-        self._peers = [each for each in candidates if each is not None and self._run(each, feeds) is not None]
+        self._peers = [each for each in candidates if each is not None and self._accepts(each, feeds)]
+
+    def _accepts(self, peer: Any, feeds: Mapping[str, Any]) -> bool:
+        return bool(in_child(lambda: self._run(peer, feeds) is not None))
 
     def expected(self, feeds: Mapping[str, Any]) -> list[Outputs]:
-        """The results of all peers that accept the inputs; none where the first peer refuses them."""
+        """The results of all peers that accept the inputs; none where the first peer refuses them, or dies."""
+        return in_child(lambda: self._results(feeds)) or []
+
+    def _results(self, feeds: Mapping[str, Any]) -> list[Outputs]:
         results: list[Outputs] = []
         for peer in self._peers:
             found = self._run(peer, feeds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
@@ -252,10 +252,10 @@ class Builder:
         self._ranges.append(required)
 
     @contextmanager
-    def conditional(self) -> Iterator[None]:
-        """Translate what may not be computed in a run: its tensors may hold anything then."""
+    def conditional(self, sizes: bool = True) -> Iterator[None]:
+        """Translate what may not be computed in a run: its tensors may hold anything then, and its `sizes` too."""
         before = len(self._ranges)
-        with self.sizes.conditional():
+        with self.sizes.conditional() if sizes else nullcontext():
             yield
         del self._ranges[before:]
 

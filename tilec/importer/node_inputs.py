@@ -10,7 +10,7 @@ import numpy as np
 from tilec.errors import ConfigError, TilecError, UnsupportedError
 from tilec.importer.builder import Builder, Origin
 from tilec.importer.node_sizes import NodeSizes
-from tilec.importer.shapes import require_same
+from tilec.importer.shapes import UndecidedError, require_same, symbols_of
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr, Scalar, constant_value
 from tilec.ir.text import text_of
@@ -36,6 +36,13 @@ class NodeInputs:
     def require_same(self, a: Expr, b: Expr, what: str) -> None:
         """Raise ShapeError when two extents differ; where that depends on symbols, they are assumed to be equal."""
         require_same(a, b, what, self.sizes)
+
+    def fixed(self, extent: Expr, decides: str) -> int:
+        """An extent that decides something that cannot vary. Raises UndecidedError for one that depends on symbols."""
+        known = constant_value(extent)
+        if known is None:
+            raise UndecidedError(f"the size {text_of(extent)} decides {decides}", symbols_of([extent]))
+        return known
 
     def value(self, position: int) -> Value:
         """A required input."""

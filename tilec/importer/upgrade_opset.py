@@ -49,6 +49,8 @@ _BODIES = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 def _converted(proto: Any) -> Any | None:
     try:
+        if any(not info.type.tensor_type.HasField("shape") for info in proto.graph.output):
+            proto = onnx.shape_inference.infer_shapes(proto)
         checker.check_model(proto)
         converted = version_converter.convert_version(proto, OPSETS.start)
         checker.check_model(converted)

@@ -15,6 +15,7 @@ from onnx.helper import make_node
 from tests.importer.reference import compare, normal, run, save
 from tilec.errors import ConfigError
 from tilec.importer import import_model
+from tilec.ir.expr import Var
 
 F32 = TensorProto.FLOAT
 
@@ -100,6 +101,15 @@ def test_several_scanned_inputs_and_no_state(tmp_path: Path) -> None:
 def test_symbolic_extents_beside_the_scanned_one(tmp_path: Path) -> None:
     path = model(tmp_path, running_sum(), ["n"], [4, "n"])
     compare(path, {"start": normal(3), "x": normal(4, 3)}, {"n": 3})
+
+
+def test_a_state_has_the_size_that_the_body_demands(tmp_path: Path) -> None:
+    """Its name for the size is another one than that of the scanned elements."""
+    path = model(tmp_path, running_sum(), ["states"], ["steps", "elements"])
+    graph = import_model(path).graph
+    assert not graph.placement.fallback
+    assert graph.symbol_values["elements"].value == Var("states")
+    compare(path, {"start": normal(3), "x": normal(4, 3)}, {"states": 3, "steps": 4})
 
 
 def cell() -> list[onnx.NodeProto]:

@@ -19,12 +19,16 @@ NO_NAMES: Mapping[str, str] = {}
 
 
 class Body:
-    """The graph in an attribute of a node; it may read names from around the node as well."""
+    """The graph in an attribute of a node; it may read names from around the node as well.
 
-    def __init__(self, region: Region, attribute: str, path: str) -> None:
+    What it demands of sizes is demanded of the model where it is `steady`: computed with the same shapes each time.
+    """
+
+    def __init__(self, region: Region, attribute: str, path: str, steady: bool = False) -> None:
         self.graph: Any = region.attributes[attribute]
         self.attribute = attribute
         self.path = path
+        self._steady = steady
         self._region = region
         self._begun = False
         graph = self.graph
@@ -73,7 +77,7 @@ class Body:
         `step` is added to the names of computed tensors; `results` maps names of the graph to the node's outputs.
         Raises ConfigError for arguments and outputs of other types than the graph declares.
         """
-        with self._region.translator.builder.conditional():
+        with self._region.translator.builder.conditional(sizes=not self._steady):
             return self._translated(arguments, step, results)
 
     def _translated(self, arguments: Sequence[NamedValue], step: str, results: Mapping[str, str]) -> list[NamedValue]:

@@ -39,11 +39,18 @@ def repeated(
         if len(tensors) < len(results):
             raise region.unsupported("an output of the body is no tensor", "Only tensors are carried through a loop.")
         for number, (before, after) in enumerate(zip(now, tensors, strict=False)):
-            if (before.shape, before.ttype) != (after.shape, after.ttype):
+            if not _alike(region, before, after):
                 raise region.unsupported(f"carried value {number} changes its shape or type", "Bind the sizes.")
         return BodyResults(tensors[: len(now)], tensors[len(now) :])
 
     return serial_loop(region.op, carried, sequences, body.reads, step)
+
+
+def _alike(region: Region, before: Value, after: Value) -> bool:
+    """Whether a carried value keeps its type and, at all sizes, its shape."""
+    if (before.ttype, before.rank) != (after.ttype, after.rank):
+        return False
+    return all(region.op.sizes.same(a, b) for a, b in zip(before.shape, after.shape, strict=True))
 
 
 def leading(region: Region, x: Value, axis: int, backward: bool, part: str) -> Value:

@@ -139,7 +139,7 @@ class _Scan:
 
 def _scan(region: Region, batched: bool) -> _Scan:
     """The node with its attributes in order; opset 8 has lengths and a batch dimension in front, and no axes."""
-    body = Body(region, "body", region.path)
+    body = Body(region, "body", region.path, steady=True)
     scans = region.integer("num_scan_inputs")
     inputs = [region.tensor(position) for position in range(int(batched), len(region.node.input))]
     if not 0 < scans <= len(inputs):

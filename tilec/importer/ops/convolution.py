@@ -10,8 +10,11 @@ from tilec.importer.operator import Op
 from tilec.importer.ops.window import KERNEL, SPATIAL, guarded, inside, windows
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
-from tilec.importer.value import Value, static
+from tilec.importer.value import Value
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, constant_value
+from tilec.ir.size_facts import divides
+from tilec.ir.text import text_of
 
 
 def zero_of(ttype: str) -> Const:
@@ -19,15 +22,27 @@ def zero_of(ttype: str) -> Const:
     return Const(0.0) if ttype in ("f64", "f32", "f16", "bf16") else Const(0)
 
 
-def kernel_of(op: Op, weight: Value) -> tuple[int, ...]:
-    """The extents of a kernel, which have to be known."""
-    kernel = static(weight.shape[2:])
-    if kernel is None or static(weight.shape[:2]) is None:
-        raise op.unsupported(f"a weight of symbolic shape {shape_text(weight.shape)}", "Bind its symbols.")
+def kernel_of(op: Op, weight: Value) -> tuple[Expr, ...]:
+    """The extents of a kernel: those that the attribute declares, where it does."""
+    kernel = weight.shape[2:]
     declared = op.integers("kernel_shape")
-    if declared is not None and declared != kernel:
-        raise ShapeError(f"kernel_shape is {list(declared)}, the weight has {list(kernel)}")
-    return kernel
+    if declared is None:
+        return kernel
+    if len(declared) != len(kernel):
+        raise ShapeError(f"kernel_shape is {list(declared)}, the weight has {shape_text(kernel)}")
+    for extent, size in zip(kernel, declared, strict=True):
+        op.require_same(extent, Const(size), f"kernel_shape is {list(declared)}, the weight has {shape_text(kernel)}")
+    return tuple(map(Const, declared))
+
+
+def in_groups(op: Op, channels: Expr, what: str, attribute: str = "group", named: str = "groups") -> tuple[int, Expr]:
+    """The number of groups, and of channels in each: that this is a whole number is demanded of sizes."""
+    group = op.integer(attribute, 1)
+    known = constant_value(channels)
+    if group < 1 or (known is not None and known % group):
+        raise op.invalid(f"{text_of(channels)} {what} channels in {group} {named}")
+    op.sizes.demand(divides(Const(group), channels), f"{what} channels in {group} {named}")
+    return group, simplify(formula("c // g", c=channels, g=group))
 
 
 def biased(op: Op, total: Value, bias: Value | None) -> Value:
@@ -62,19 +77,16 @@ def convolution_of(op: Op, x: Value, weight: Value) -> Convolution:
     if x.rank < 3 or weight.rank != x.rank:
         raise ShapeError(f"an input {shape_text(x.shape)} and a weight {shape_text(weight.shape)}")
     frame = windows(op, x.shape[2:], kernel_of(op, weight))
-    group = op.integer("group", 1)
-    outputs, channels = constant_value(weight.shape[0]) or 0, constant_value(weight.shape[1]) or 0
-    op.require_same(
-        x.shape[1], Const(channels * group), f"channels of {shape_text(x.shape)} and {shape_text(weight.shape)}"
-    )
-    if group < 1 or outputs % group:
-        raise op.invalid(f"{outputs} output channels in {group} groups")
+    group, outputs = in_groups(op, weight.shape[0], "output")
+    channels = weight.shape[1]
+    inputs = simplify(formula("c * g", c=channels, g=group))
+    op.require_same(x.shape[1], inputs, f"channels of {shape_text(x.shape)} and {shape_text(weight.shape)}")
     names = SPATIAL[len(frame)]
     axes = op.builder.iterators(("n", "o", *names), [x.shape[0], weight.shape[0], *(w.out for w in frame)])
-    reduce = op.builder.iterators(("c", *KERNEL[len(frame)]), [Const(channels), *(Const(w.kernel) for w in frame)])
+    reduce = op.builder.iterators(("c", *KERNEL[len(frame)]), [channels, *(w.kernel for w in frame)])
     kernel = [Const(0) if r.extent == Const(1) else r.var for r in reduce]
     index = [w.position(a.var, r) for w, a, r in zip(frame, axes[2:], kernel[1:], strict=True)]
-    channel = formula("o // m * n + c", o=axes[1].var, m=outputs // group, n=channels, c=kernel[0])
+    channel = formula("o // m * n + c", o=axes[1].var, m=outputs, n=channels, c=kernel[0])
     if group == 1:
         channel = kernel[0]
     guards = tuple(inside(w, i) for w, i in zip(frame, index, strict=True))

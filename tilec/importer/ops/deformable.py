@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from itertools import product
-from math import prod
 
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
+from tilec.importer.ops.convolution import in_groups, kernel_of
 from tilec.importer.ops.window import KERNEL, SPATIAL, WindowFunction, guarded, windows
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, shape_text
-from tilec.importer.value import Value, static
+from tilec.importer.shapes import ShapeError, shape_text, size_of
+from tilec.importer.value import Value
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Call, Const, Expr
 
 INNER = {1: ("x",), 2: ("y", "x"), 3: ("z", "y", "x")}
@@ -22,23 +23,22 @@ INNER = {1: ("x",), 2: ("y", "x"), 3: ("z", "y", "x")}
 def _deform_conv(op: Op) -> Value:
     """The elements of all windows are gathered first, then contracted with the weight."""
     x, weight, offset, bias, mask = op.value(0), op.value(1), op.value(2), op.optional(3), op.optional(4)
-    shape = static(weight.shape)
-    if x.rank - 2 not in SPATIAL or weight.rank != x.rank or offset.rank != x.rank or shape is None:
+    if x.rank - 2 not in SPATIAL or weight.rank != x.rank or offset.rank != x.rank:
         raise ShapeError(f"an input {shape_text(x.shape)} and a weight {shape_text(weight.shape)}")
-    group, groups = op.integer("group", 1), op.integer("offset_group", 1)
-    outputs, channels, kernel = shape[0], shape[1], shape[2:]
-    op.require_same(x.shape[1], Const(channels * group), "channels of the input and the weight")
-    if min(group, groups) < 1 or outputs % group or channels * group % groups:
-        raise op.invalid(f"{channels * group} channels in {group} groups, with {groups} groups of offsets")
+    kernel, channels = kernel_of(op, weight), weight.shape[1]
+    group, outputs = in_groups(op, weight.shape[0], "output")
+    op.require_same(x.shape[1], simplify(formula("c * g", c=channels, g=group)), "channels of the input and the weight")
+    groups, alike = in_groups(op, x.shape[1], "input", "offset_group", "groups of offsets")
     frame = windows(op, x.shape[2:], kernel)
     points = len(kernel)
-    op.require_same(offset.shape[1], Const(groups * prod(kernel) * points), "offsets and elements of the window")
-    columns = _gathered(op, x, offset, mask, frame, groups, channels * group // groups)
+    elements = simplify(formula("g * k * n", g=groups, k=size_of(kernel), n=points))
+    op.require_same(offset.shape[1], elements, "offsets and elements of the window")
+    columns = _gathered(op, x, offset, mask, frame, groups, alike)
     names = SPATIAL[points]
     axes = op.builder.iterators(("n", "o", *names), [x.shape[0], weight.shape[0], *(w.out for w in frame)])
-    reduce = op.builder.iterators(("c", *KERNEL[points]), [Const(channels), *map(Const, kernel)])
+    reduce = op.builder.iterators(("c", *KERNEL[points]), [channels, *kernel])
     c, *inner = (Const(0) if r.extent == Const(1) else r.var for r in reduce)
-    channel = c if group == 1 else formula("o // m * n + c", o=axes[1].var, m=outputs // group, n=channels, c=c)
+    channel = c if group == 1 else formula("o // m * n + c", o=axes[1].var, m=outputs, n=channels, c=c)
     value = columns.access([axes[0].var, channel, *inner, *(a.var for a in axes[2:])])
     body = formula("x * w", x=value, w=weight.access([axes[1].var, c, *inner]))
     total = op.emit(axes, body, x.ttype, reduce, part="" if bias is None else "product")
@@ -49,12 +49,12 @@ def _deform_conv(op: Op) -> Value:
 
 
 def _gathered(
-    op: Op, x: Value, offset: Value, mask: Value | None, frame: tuple[WindowFunction, ...], groups: int, channels: int
+    op: Op, x: Value, offset: Value, mask: Value | None, frame: tuple[WindowFunction, ...], groups: int, channels: Expr
 ) -> Value:
     """The elements of every window for every channel; `channels` of them share the offsets of one of `groups`."""
     rank = len(frame)
     compute = x.ttype if x.ttype in ("f32", "f64") else "f32"
-    inner = op.builder.iterators(INNER[rank], [Const(w.kernel) for w in frame])
+    inner = op.builder.iterators(INNER[rank], [w.kernel for w in frame])
     outer = op.builder.iterators(SPATIAL[rank], [w.out for w in frame])
     (batch, group) = op.builder.iterators(("n", "g"), [x.shape[0], Const(groups)])
     number = _numbered(group.var, frame, inner)

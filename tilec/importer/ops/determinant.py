@@ -18,10 +18,11 @@ MAX_ROWS = 16
 def _det(op: Op) -> Value:
     """The product of the pivots, negated for every exchange of rows; a column without a pivot makes it 0."""
     x = op.value(0)
-    size = constant_value(x.shape[-1]) if x.rank >= 2 else None
-    if x.rank < 2 or x.shape[-1] != x.shape[-2]:
+    if x.rank < 2:
         raise ShapeError(f"an input {shape_text(x.shape)} that is no square matrix")
-    if size is None or size > MAX_ROWS:
+    op.require_same(x.shape[-1], x.shape[-2], f"an input {shape_text(x.shape)} that is no square matrix")
+    size = op.fixed(x.shape[-1], "how many steps eliminate")
+    if size > MAX_ROWS:
         reason = f"a determinant of {shape_text(x.shape[-2:])}"
         raise op.unsupported(reason, f"Fixed sizes of at most {MAX_ROWS} rows compile.")
     batch = x.shape[:-2]

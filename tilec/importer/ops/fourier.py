@@ -36,8 +36,8 @@ def _dft(op: Op) -> Value:
         raise op.invalid("the axis is the last one", "That holds the real and imaginary parts.")
     inverse, half = bool(op.integer("inverse")), bool(op.integer("onesided"))
     parts = _parts(op, x)
-    if half and not inverse and parts == 2:
-        raise op.invalid("a one-sided transform of a complex signal", "Its result is not symmetric.")
+    if half and not inverse:
+        _require_real(op, parts, "Its result is not symmetric.")
     given = op.contents(1)
     usual = simplify(formula("2 * (n - 1)" if inverse and half else "n", n=x.shape[axis]))
     n = _length(op, given[0] if given else usual)
@@ -58,13 +58,13 @@ def _stft(op: Op) -> Value:
     if window is not None:
         op.require_same(window.shape[0], length, "the window and the frame")
     n = _length(op, length)
-    parts = _parts(op, x) if x.rank == 3 else 1
+    parts = _parts(op, x) if x.rank == 3 else Const(1)
     half = bool(op.integer("onesided", 1))
-    if half and parts == 2:
-        raise op.invalid("a one-sided transform of a complex signal", "Set the attribute onesided to 0.")
+    if half:
+        _require_real(op, parts, "Set the attribute onesided to 0.")
     op.sizes.demand(formula("size >= n", size=x.shape[1], n=n), "the signal has a frame")
     frames = simplify(formula("(size - n) // step + 1", size=x.shape[1], n=n, step=step))
-    axes = op.axes_of([x.shape[0], frames, Const(n), Const(parts)])
+    axes = op.axes_of([x.shape[0], frames, Const(n), parts])
     batch, frame, at, part = (a.var for a in axes)
     place = formula("f * step + j", f=frame, step=step, j=at)
     element: Expr = x.access([batch, place, part] if x.rank == 3 else [batch, place])
@@ -73,17 +73,24 @@ def _stft(op: Op) -> Value:
     return transformed(op, op.emit(axes, element, x.ttype, part="frames"), 2, n, n // 2 + 1 if half else n, False)
 
 
-def _parts(op: Op, x: Value) -> int:
-    parts = constant_value(x.shape[-1])
-    if parts not in (1, 2):
-        raise op.invalid(f"the last extent of the signal {shape_text(x.shape)} is neither 1 (real) nor 2 (complex)")
+def _parts(op: Op, x: Value) -> Expr:
+    """The last extent of a signal."""
+    parts = x.shape[-1]
+    described = f"the last extent of the signal {shape_text(x.shape)} is neither 1 (real) nor 2 (complex)"
+    op.sizes.assume(formula("n >= 1", n=parts), described)
+    op.sizes.assume(formula("n <= 2", n=parts), described)
     return parts
 
 
+def _require_real(op: Op, parts: Expr, hint: str) -> None:
+    """Demand that a signal whose transform is one-sided is real."""
+    if constant_value(parts) == 2:
+        raise op.invalid("a one-sided transform of a complex signal", hint)
+    op.require_same(parts, Const(1), "a one-sided transform of a complex signal")
+
+
 def _length(op: Op, length: Expr) -> int:
-    n = constant_value(length)
-    if n is None:
-        raise op.unsupported("a transform of symbolic length", "Bind it with --shape SYMBOL=SIZE.")
+    n = op.fixed(length, "the factors of a transform")
     if n < 1:
         raise op.invalid(f"a transform of length {n}")
     return n
@@ -119,9 +126,9 @@ def _angle(phase: Expr, n: int) -> Expr:
     return formula("f64(phase % n) * turn", phase=phase, n=n, turn=2 * pi / n)
 
 
-def _matrix(op: Op, n: int, parts: int, bins: int, inverse: bool, ttype: str, part: str) -> Value:
+def _matrix(op: Op, n: int, parts: Expr, bins: int, inverse: bool, ttype: str, part: str) -> Value:
     """`M[j, d, k, c]`: the contribution of part d at position j to part c of element k."""
-    position, part_in, element, part_out = axes = op.axes_of([Const(n), Const(parts), Const(bins), Const(2)])
+    position, part_in, element, part_out = axes = op.axes_of([Const(n), parts, Const(bins), Const(2)])
     angle = _angle(formula("j * k", j=position.var, k=element.var), n)
     # exp(s*i*a) is cos(a) + s*i*sin(a): the parts (re, im) become (re cos - s im sin, s re sin + im cos).
     text = "where(d == c, cos(a), where(c == 0, -s, s) * sin(a))"
@@ -164,7 +171,7 @@ def _two_stages(op: Op, x: Value, axis: int, n: int, bins: int, inverse: bool, p
     spread = op.emit(axes, formula("x * m", x=element, m=entry), x.ttype, reduce, part="first")
     turned = _turned(op, spread, axes, axis, n, inverse)
     rows = -(-bins // p)
-    second = _matrix(op, q, 2, rows, inverse, x.ttype, "second_matrix")
+    second = _matrix(op, q, Const(2), rows, inverse, x.ttype, "second_matrix")
     spectrum = _contracted(op, turned, axis, q, second, scale=n if inverse else 1, part="second")
     result = op.axes_of([*before, Const(bins), *behind, Const(2)])
     k = result[axis].var
@@ -203,13 +210,14 @@ def _real_inverse(op: Op, x: Value, axis: int, n: int) -> Value:
     axes = op.axes_of([*x.shape[:axis], Const(n), *x.shape[axis + 1 : -1], Const(2)])
     k, c = axes[axis].var, axes[-1].var
     mirror = formula("where(k < bins, k, n - k)", k=k, bins=bins, n=n)
-    complete = _parts(op, x) == 2
-    index = [*_vars(axes[:axis]), mirror, *_vars(axes[axis + 1 : -1]), c if complete else Const(0)]
+    parts = _parts(op, x)
+    held = c if parts == Const(2) else simplify(formula("minimum(c, n - 1)", c=c, n=parts))
+    index = [*_vars(axes[:axis]), mirror, *_vars(axes[axis + 1 : -1]), Const(0) if parts == Const(1) else held]
     size = x.shape[axis]
-    zero = "m >= e" if complete else "m >= e or c == 1"
+    zero = "m >= e" if parts == Const(2) else "m >= e or c >= parts"
     # The transform of a real signal is real at zero and at half the length; imaginary parts there are ignored.
     text = f"where({zero} or (c == 1 and (k == 0 or 2 * k == n)), 0.0, where(c == 1 and k >= bins, -1.0, 1.0) * x)"
-    body = formula(text, m=mirror, e=size, x=x.access(index), c=c, k=k, bins=bins, n=n)
+    body = formula(text, m=mirror, e=size, x=x.access(index), c=c, k=k, bins=bins, n=n, parts=parts)
     whole = transformed(op, op.emit(axes, body, x.ttype, part="whole"), axis, n, n, True, "complex")
     real = op.axes_of([*x.shape[:axis], Const(n), *x.shape[axis + 1 : -1], Const(1)])
     return op.emit(real, whole.access([*_vars(real[:-1]), Const(0)]), x.ttype)

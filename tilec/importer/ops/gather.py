@@ -124,8 +124,8 @@ def _gather_nd(op: Op) -> Value:
     """The last dimension of the indices has the leading coordinates behind `batch_dims` shared dimensions."""
     x, indices = op.value(0), op.value(1)
     shared = op.integer("batch_dims")
-    depth = constant_value(indices.shape[-1]) if indices.rank else None
-    if depth is None or shared < 0 or shared + depth > x.rank or shared >= indices.rank:
+    depth = op.fixed(indices.shape[-1], "the rank of the result") if indices.rank else x.rank + 1
+    if shared < 0 or shared + depth > x.rank or shared >= indices.rank:
         raise ShapeError(f"indices {shape_text(indices.shape)} into data {shape_text(x.shape)}")
     for d in range(shared):
         op.require_same(x.shape[d], indices.shape[d], f"shared dimension {d}")

@@ -41,8 +41,10 @@ class Along:
 def _grid_sample(op: Op) -> Value:
     x, grid = op.value(0), op.value(1)
     spatial = x.rank - 2
-    if spatial < 1 or grid.rank != x.rank or constant_value(grid.shape[-1]) != spatial:
-        raise ShapeError(f"an input {shape_text(x.shape)} and a grid {shape_text(grid.shape)}")
+    described = f"an input {shape_text(x.shape)} and a grid {shape_text(grid.shape)}"
+    if spatial < 1 or grid.rank != x.rank:
+        raise ShapeError(described)
+    op.require_same(grid.shape[-1], Const(spatial), f"{described}, coordinates")
     op.require_same(x.shape[0], grid.shape[0], "the batches of the input and the grid")
     mode = MODES.get(op.text("mode", "linear"), op.text("mode", "linear"))
     padding = op.text("padding_mode", "zeros")

@@ -27,9 +27,9 @@ def _frame(op: Op, x: Value) -> tuple[tuple[WindowFunction, ...], tuple[Axis, ..
     """The windows, iterators over the output, iterators inside a window."""
     if x.rank < 3:
         raise ShapeError(f"an input {shape_text(x.shape)} without spatial dimensions")
-    frame = windows(op, x.shape[2:], op.integers("kernel_shape") or ())
+    frame = windows(op, x.shape[2:], [Const(k) for k in op.integers("kernel_shape") or ()])
     axes = op.builder.iterators(("n", "c", *SPATIAL[len(frame)]), [*x.shape[:2], *(w.out for w in frame)])
-    reduce = op.builder.iterators(KERNEL[len(frame)], [Const(w.kernel) for w in frame])
+    reduce = op.builder.iterators(KERNEL[len(frame)], [w.kernel for w in frame])
     return frame, axes, reduce
 
 

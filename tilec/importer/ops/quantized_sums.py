@@ -145,7 +145,9 @@ def _of_channel(op: Op, channel: Axis | None) -> Place:
         if all(extent == Const(1) for extent in value.shape):
             return [Const(0)] * value.rank
         if channel is None or value.rank != 1:
-            raise ShapeError(f"a scale, zero point or bias of shape {shape_text(value.shape)}")
+            for extent in value.shape:
+                op.require_same(extent, Const(1), f"a scale, zero point or bias of shape {shape_text(value.shape)}")
+            return [Const(0)] * value.rank
         op.require_same(value.shape[0], channel.extent, "channels and their scales, zero points or bias")
         return [channel.var]
 

@@ -40,8 +40,10 @@ class Samples:
 def _roi_align(op: Op) -> Value:
     """Every bin of a region is the average, or maximum, of samples interpolated between four elements."""
     x, rois, batches = op.value(0), op.value(1), op.value(2)
-    if x.rank != 4 or rois.rank != 2 or rois.shape[1] != Const(4) or batches.rank != 1:
-        raise ShapeError(f"an image {shape_text(x.shape)} and regions {shape_text(rois.shape)}")
+    described = f"an image {shape_text(x.shape)} and regions {shape_text(rois.shape)}"
+    if x.rank != 4 or rois.rank != 2 or batches.rank != 1:
+        raise ShapeError(described)
+    op.require_same(rois.shape[1], Const(4), f"{described}, coordinates")
     op.require_same(rois.shape[0], batches.shape[0], "the regions and their images")
     require_range(op, batches, x.shape[0], wraps=False)
     mode = op.text("mode", "avg")
@@ -156,8 +158,10 @@ def _max_roi_pool(op: Op) -> Value:
     """The maximum of every bin of every region, over columns first and then over rows; 0 where a bin is empty."""
     x, rois = op.value(0), op.value(1)
     bins = op.integers("pooled_shape") or ()
-    if x.rank != 4 or rois.rank != 2 or rois.shape[1] != Const(5) or len(bins) != 2 or min(bins) < 1:
-        raise ShapeError(f"an image {shape_text(x.shape)} and regions {shape_text(rois.shape)} in {list(bins)} bins")
+    described = f"an image {shape_text(x.shape)} and regions {shape_text(rois.shape)} in {list(bins)} bins"
+    if x.rank != 4 or rois.rank != 2 or len(bins) != 2 or min(bins) < 1:
+        raise ShapeError(described)
+    op.require_same(rois.shape[1], Const(5), f"{described}, images and coordinates")
     n, c, h, w = op.builder.iterators(("n", "c", "h", "w"), [rois.shape[0], x.shape[1], *map(Const, bins)])
     y, z = op.builder.iterators(("r", "s"), x.shape[2:])
     require_affordable(op, [rois.shape[0], *x.shape[1:], w.extent], [a.extent for a in (n, c, h, w)])

@@ -15,7 +15,7 @@ from tilec.importer.shapes import ShapeError, reshape_index, shape_text, size_of
 from tilec.importer.value import Value
 from tilec.importer.work_estimate import require_affordable
 from tilec.ir.algebra import bounds_of
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, constant_value
+from tilec.ir.expr import Access, Binary, Call, Const, Expr
 from tilec.ir.types import TTYPES
 
 REDUCTIONS = {
@@ -85,12 +85,12 @@ def _scatter_elements(op: Op) -> Value:
 def _scatter_nd(op: Op) -> Value:
     """The last dimension of the indices has leading coordinates into the data, the updates the rest."""
     x, indices, updates = (op.value(i) for i in range(3))
-    depth = constant_value(indices.shape[-1]) if indices.rank else None
-    if depth is None or depth > x.rank:
-        raise ShapeError(f"indices {shape_text(indices.shape)} into data {shape_text(x.shape)}")
+    depth = indices.rank - 1 + x.rank - updates.rank
+    described = f"updates {shape_text(updates.shape)} at {shape_text(indices.shape)} into data {shape_text(x.shape)}"
+    if not indices.rank or not 0 <= depth <= x.rank:
+        raise ShapeError(described)
+    op.require_same(indices.shape[-1], Const(depth), f"{described}, coordinates")
     wanted = (*indices.shape[:-1], *x.shape[depth:])
-    if len(wanted) != updates.rank:
-        raise ShapeError(f"updates {shape_text(updates.shape)} where {shape_text(wanted)} is written")
     for d, (a, b) in enumerate(zip(updates.shape, wanted, strict=True)):
         op.require_same(a, b, f"dimension {d} of the updates")
     for c in range(depth):

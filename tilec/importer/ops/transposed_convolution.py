@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.ops.convolution import biased, kernel_of, zero_of
+from tilec.importer.ops.convolution import biased, in_groups, kernel_of, zero_of
 from tilec.importer.ops.window import KERNEL, SPATIAL, guarded, per_dimension
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
@@ -26,17 +26,19 @@ PHASES = {1: ("j",), 2: ("i", "j"), 3: ("f", "i", "j")}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
-    """Operands, and for each spatial dimension kernel, stride, dilation, padding before, extent of the result."""
+    """Operands, and for each spatial dimension kernel, stride, dilation, padding before, extent of the
+    result; `channels` are the input channels of one of the groups."""
 
     op: Op
     x: Value
     weight: Value
-    kernel: tuple[int, ...]
+    kernel: tuple[Expr, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     before: tuple[Expr, ...]
     out: tuple[Expr, ...]
     group: int
+    channels: Expr
 
     @property
     def outputs(self) -> Expr:
@@ -48,10 +50,9 @@ class Spread:
         names = ("n", "o", *SPATIAL[len(self.kernel)])
         return self.op.builder.iterators(names, [self.x.shape[0], self.outputs, *self.out])
 
-    def taps(self, kernel: Sequence[int]) -> tuple[Axis, ...]:
+    def taps(self, kernel: Sequence[Expr]) -> tuple[Axis, ...]:
         """Iterators over a group's input channels and elements of the kernel."""
-        channels = simplify(formula("c // g", c=self.weight.shape[0], g=self.group))
-        return self.op.builder.iterators(("c", *KERNEL[len(kernel)]), [channels, *map(Const, kernel)])
+        return self.op.builder.iterators(("c", *KERNEL[len(kernel)]), [self.channels, *kernel])
 
     def body(
         self, weight: Value, axes: Sequence[Axis], channel: Expr, index: Sequence[Expr], rows: Sequence[Expr]
@@ -60,8 +61,7 @@ class Spread:
         n, o = axes[0].var, axes[1].var
         column: Expr = o
         if self.group > 1:
-            size = {"m": self.weight.shape[1], "size": simplify(formula("c // g", c=self.x.shape[1], g=self.group))}
-            channel = formula("o // m * size + c", o=o, c=channel, **size)
+            channel = formula("o // m * size + c", o=o, c=channel, m=self.weight.shape[1], size=self.channels)
             column = formula("o % m", o=o, m=self.weight.shape[1])
         sizes = self.x.shape[2:]
         guards = [formula("at >= 0 and at < e", at=at, e=e) for at, e in zip(index, sizes, strict=True)]
@@ -74,7 +74,9 @@ def _conv_transpose(op: Op) -> Value:
     """Every output sums the inputs whose windows cover it."""
     spread = _spread_of(op)
     dilated = any(s > 1 and d > 1 for s, d in zip(spread.strides, spread.dilations, strict=True))
-    total = _by_taps(spread) if dilated or max(spread.strides) == 1 else _by_phases(spread)
+    kernel = [extent for each in spread.kernel if (extent := constant_value(each)) is not None]
+    plain = dilated or max(spread.strides) == 1 or len(kernel) < len(spread.kernel)
+    total = _by_taps(spread) if plain else _by_phases(spread, kernel)
     return biased(op, total, op.optional(2))
 
 
@@ -85,14 +87,15 @@ def _spread_of(op: Op) -> Spread:
         raise ShapeError(f"an input {shape_text(x.shape)} and a weight {shape_text(weight.shape)}")
     kernel = kernel_of(op, weight)
     strides, dilations = per_dimension(op, "strides", rank), per_dimension(op, "dilations", rank)
-    if min((*strides, *dilations, *kernel)) < 1:
-        raise op.invalid(f"kernel {list(kernel)}, strides {list(strides)}, dilations {list(dilations)}")
+    if min((*strides, *dilations, *(1 if (k := constant_value(each)) is None else k for each in kernel))) < 1:
+        described = f"kernel {shape_text(kernel)}, strides {list(strides)}, dilations {list(dilations)}"
+        raise op.invalid(described)
+    for extent in kernel:
+        op.sizes.demand(formula("k >= 1", k=extent), "a kernel has elements")
     before, out = _reach(op, x.shape[2:], kernel, strides, dilations)
-    group, channels = op.integer("group", 1), constant_value(weight.shape[0]) or 0
     op.require_same(x.shape[1], weight.shape[0], f"channels of {shape_text(x.shape)} and {shape_text(weight.shape)}")
-    if group < 1 or channels % group:
-        raise op.invalid(f"{channels} input channels in {group} groups")
-    return Spread(op, x, weight, kernel, strides, dilations, tuple(before), tuple(out), group)
+    group, channels = in_groups(op, weight.shape[0], "input")
+    return Spread(op, x, weight, kernel, strides, dilations, tuple(before), tuple(out), group, channels)
 
 
 def _by_taps(spread: Spread) -> Value:
@@ -111,7 +114,7 @@ def _by_taps(spread: Spread) -> Value:
     return spread.op.emit(axes, body, spread.x.ttype, reduce, part=_part(spread.op))
 
 
-def _by_phases(spread: Spread) -> Value:
+def _by_phases(spread: Spread, kernel: Sequence[int]) -> Value:
     """`Z[n,o,i,m] = sum(c,q, X[n,c,m-q] * W[c,o,i+q*s])`, and output h is `Z[n, o, (h+pad) % s, (h+pad) // s]`."""
     op, strides, rank = spread.op, spread.strides, len(spread.kernel)
     first = [simplify(formula("p // s", p=p, s=s)) for p, s in zip(spread.before, strides, strict=True)]
@@ -120,11 +123,11 @@ def _by_phases(spread: Spread) -> Value:
         for p, s, f, out in zip(spread.before, strides, first, spread.out, strict=True)
     ]
     extents = [simplify(formula("(out - 1 + p) // s + 1 - first", **step)) for step in steps]
-    phases = [min(k, s) for k, s in zip(spread.kernel, strides, strict=True)]
+    phases = [min(k, s) for k, s in zip(kernel, strides, strict=True)]
     sizes = [spread.x.shape[0], spread.outputs, *map(Const, phases), *extents]
     axes = op.builder.iterators(("n", "o", *PHASES[rank], *SPATIAL[rank]), sizes)
-    kernel = [-(-k // s) for k, s in zip(spread.kernel, strides, strict=True)]
-    reduce = spread.taps(kernel)
+    rounds = [-(-k // s) for k, s in zip(kernel, strides, strict=True)]
+    reduce = spread.taps([Const(q) for q in rounds])
     channel, *taps = _variables(reduce)
     index: list[Expr] = []
     rows: list[Expr] = []
@@ -133,7 +136,7 @@ def _by_phases(spread: Spread) -> Value:
     ):
         index.append(simplify(formula("m + first - q * d", m=place.var, q=q, d=d, **step)))
         rows.append(simplify(formula("i + q * s", i=phase.var, q=q, **step)))
-    weight = _lengthened(spread, [max(k, q * p) for k, q, p in zip(spread.kernel, kernel, phases, strict=True)])
+    weight = _lengthened(spread, kernel, [max(k, q * p) for k, q, p in zip(kernel, rounds, phases, strict=True)])
     body = spread.body(weight, axes, channel, index, rows)
     total = op.emit(axes, body, spread.x.ttype, reduce, part="phases")
     return _beside(spread, total, phases, steps)
@@ -158,20 +161,20 @@ def _part(op: Op) -> str:
     return "" if op.optional(2) is None else "product"
 
 
-def _lengthened(spread: Spread, kernel: Sequence[int]) -> Value:
+def _lengthened(spread: Spread, kernel: Sequence[int], wanted: Sequence[int]) -> Value:
     """The weight padded with zeros to these kernel extents, so that every phase has as many elements."""
-    if tuple(kernel) == spread.kernel:
+    if wanted == kernel:
         return spread.weight
     op, weight = spread.op, spread.weight
-    axes = op.axes_of([*weight.shape[:2], *map(Const, kernel)])
-    pairs = zip(axes[2:], spread.kernel, kernel, strict=True)
+    axes = op.axes_of([*weight.shape[:2], *map(Const, wanted)])
+    pairs = zip(axes[2:], kernel, wanted, strict=True)
     inside = [formula("r < k", r=a.var, k=k) for a, k, longer in pairs if longer > k]
     body = guarded(inside, weight.access([a.var for a in axes]), zero_of(weight.ttype))
     return op.emit(axes, body, weight.ttype, part="kernel")
 
 
 def _reach(
-    op: Op, sizes: tuple[Expr, ...], kernel: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...]
+    op: Op, sizes: tuple[Expr, ...], kernel: tuple[Expr, ...], strides: tuple[int, ...], dilations: tuple[int, ...]
 ) -> tuple[list[Expr], list[Expr]]:
     """Padding before, and output extents, of a transposed convolution."""
     rank = len(sizes)
@@ -185,11 +188,12 @@ def _reach(
     out: list[Expr] = []
     for d in range(rank):
         reach = formula(
-            "(size - 1) * s + extra + span",
+            "(size - 1) * s + extra + (k - 1) * d + 1",
             size=sizes[d],
             s=strides[d],
             extra=extra[d],
-            span=(kernel[d] - 1) * dilations[d] + 1,
+            k=kernel[d],
+            d=dilations[d],
         )
         if wanted is not None or mode in ("SAME_UPPER", "SAME_LOWER"):
             target = Const(wanted[-rank + d]) if wanted is not None else formula("e * s", e=sizes[d], s=strides[d])

@@ -12,6 +12,8 @@ from tilec.importer.shapes import ShapeError, reshape_index, shape_text, size_of
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, constant_value
+from tilec.ir.size_facts import divides
+from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES
 
 UNPOOLED = "(e - 1) * s - p + k"
@@ -62,9 +64,12 @@ def _col2im(op: Op) -> Value:
         raise ShapeError(f"an input {shape_text(x.shape)}, an image {shape_text(image)} and a block {list(block)}")
     strides, dilations = per_dimension(op, "strides", rank), per_dimension(op, "dilations", rank)
     span = size_of([Const(k) for k in block])
-    channels, width = constant_value(x.shape[1]), constant_value(span) or 0
-    if width < 1 or channels is None or channels % width:
-        raise ShapeError(f"{channels} channels of blocks {list(block)}")
+    width = constant_value(span) or 0
+    described = f"{text_of(x.shape[1])} channels of blocks {list(block)}"
+    if width < 1:
+        raise ShapeError(described)
+    op.sizes.assume(divides(Const(width), x.shape[1]), described)
+    channels = simplify(formula("c // n", c=x.shape[1], n=width))
     blocks: list[Expr] = [
         simplify(formula("(e + p - d * (k - 1) - 1) // s + 1", e=e, p=p, d=d, k=k, s=s))
         for e, p, d, k, s in zip(
@@ -72,7 +77,7 @@ def _col2im(op: Op) -> Value:
         )
     ]
     op.require_same(x.shape[2], size_of(blocks), f"the number of blocks {shape_text(blocks)}")
-    axes = op.axes_of([x.shape[0], Const(channels // width), *image])
+    axes = op.axes_of([x.shape[0], channels, *image])
     reads = op.builder.iterators([f"r{d}" for d in range(rank)], [Const(k) for k in block])
     taps: list[Expr] = [Const(0) if r.extent == Const(1) else r.var for r in reads]
     guards: list[Expr] = []

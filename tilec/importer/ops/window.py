@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
+from tilec.importer.shapes import shape_text
 from tilec.ir.algebra import bounds_of, simplify
 from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.text import text_of
@@ -21,7 +22,7 @@ class WindowFunction:
     """A window along one dimension: kernel extent, stride, dilation, padding before and after, output extent."""
 
     size: Expr
-    kernel: int
+    kernel: Expr
     stride: int
     dilation: int
     before: Expr
@@ -33,7 +34,7 @@ class WindowFunction:
         return simplify(formula("at * s + i * d - p", at=at, s=self.stride, i=inside, d=self.dilation, p=self.before))
 
 
-def windows(op: Op, sizes: Sequence[Expr], kernel: Sequence[int]) -> tuple[WindowFunction, ...]:
+def windows(op: Op, sizes: Sequence[Expr], kernel: Sequence[Expr]) -> tuple[WindowFunction, ...]:
     """The windows along the spatial dimensions, from the attributes strides, dilations, pads, auto_pad and ceil_mode.
 
     Raises ConfigError for attributes that do not fit.
@@ -43,25 +44,33 @@ def windows(op: Op, sizes: Sequence[Expr], kernel: Sequence[int]) -> tuple[Windo
         raise op.unsupported(f"{rank} spatial dimensions", "One to three are supported.")
     strides = per_dimension(op, "strides", rank)
     dilations = per_dimension(op, "dilations", rank)
-    if len(kernel) != rank or min((*strides, *dilations, *kernel), default=1) < 1:
-        raise op.invalid(f"kernel {list(kernel)}, strides {list(strides)}, dilations {list(dilations)} for rank {rank}")
+    if len(kernel) != rank or min((*strides, *dilations, *map(_least, kernel)), default=1) < 1:
+        described = f"kernel {shape_text(kernel)}, strides {list(strides)}, dilations {list(dilations)}"
+        raise op.invalid(f"{described} for rank {rank}")
     mode = op.text("auto_pad", "NOTSET")
     pads = op.integers("pads") or (0,) * (2 * rank)
     if len(pads) != 2 * rank:
         raise op.invalid(f"the attribute 'pads' has {len(pads)} entries, not {2 * rank}")
     result = []
     for d in range(rank):
-        span = (kernel[d] - 1) * dilations[d] + 1
+        op.sizes.demand(formula("k >= 1", k=kernel[d]), "a window has elements")
+        span = simplify(formula("(k - 1) * d + 1", k=kernel[d], d=dilations[d]))
         before, after = _padding(op, mode, sizes[d], span, strides[d], pads[d], pads[rank + d])
         out = _reach(sizes[d], span, strides[d], before, after, ceil=bool(op.integer("ceil_mode")))
-        room = constant_value(simplify(formula("e + b + a", e=sizes[d], b=before, a=after)))
-        if room is not None and room < span:
-            raise op.invalid(f"a window of {span} does not fit into dimension {d} of extent {text_of(sizes[d])}")
-        if room is None and mode in ("NOTSET", "", "VALID"):
-            least = simplify(formula("span - b - a", span=span, b=before, a=after))
-            op.sizes.demand(formula("e >= least", e=sizes[d], least=least), f"a window of {span} fits")
+        room = simplify(formula("e + b + a", e=sizes[d], b=before, a=after))
+        known, least = constant_value(room), constant_value(span)
+        if known is not None and least is not None and known < least:
+            raise op.invalid(f"a window of {least} does not fit into dimension {d} of extent {text_of(sizes[d])}")
+        if (known is None or least is None) and mode in ("NOTSET", "", "VALID"):
+            op.sizes.demand(formula("room >= span", room=room, span=span), f"a window of {text_of(span)} fits")
         result.append(WindowFunction(sizes[d], kernel[d], strides[d], dilations[d], before, after, out))
     return tuple(result)
+
+
+def _least(kernel: Expr) -> int:
+    """An extent of a kernel, as far as it is known; one that varies is at least 1."""
+    known = constant_value(kernel)
+    return 1 if known is None else known
 
 
 def per_dimension(op: Op, attribute: str, rank: int) -> tuple[int, ...]:
@@ -72,7 +81,7 @@ def per_dimension(op: Op, attribute: str, rank: int) -> tuple[int, ...]:
     return given
 
 
-def _padding(op: Op, mode: str, size: Expr, span: int, stride: int, before: int, after: int) -> tuple[Expr, Expr]:
+def _padding(op: Op, mode: str, size: Expr, span: Expr, stride: int, before: int, after: int) -> tuple[Expr, Expr]:
     if mode in ("NOTSET", ""):
         return Const(before), Const(after)
     if mode == "VALID":
@@ -85,7 +94,7 @@ def _padding(op: Op, mode: str, size: Expr, span: int, stride: int, before: int,
     return (less, more) if mode == "SAME_UPPER" else (more, less)
 
 
-def _reach(size: Expr, span: int, stride: int, before: Expr, after: Expr, ceil: bool) -> Expr:
+def _reach(size: Expr, span: Expr, stride: int, before: Expr, after: Expr, ceil: bool) -> Expr:
     """The number of windows; with `ceil` including one that begins inside the tensor or its front padding and extends
     beyond."""
     operands = {"size": size, "span": span, "stride": stride, "before": before, "after": after}
