@@ -3,6 +3,8 @@
 import pytest
 
 from cli import models
+from tests.importer.broken_models import CHANGES, broken
+from tests.importer.test_broken_models import ACCEPTED_HERE_ALONE, SAID
 
 
 def check(cli, listing, arguments, code, *said):
@@ -56,6 +58,15 @@ def test_broken_models(cli, listing, tmp_path, build, code, said):
     build(tmp_path / "models" / "model.onnx")
     check(cli, listing, ["import", "models/model.onnx", "-o", "build"], code, "model.onnx", *said)
     check(cli, listing, ["compile", "models/model.onnx", "--device", "a100", "-o", "build"], code, *said)
+
+
+@pytest.mark.parametrize("name", [name for name in CHANGES if name in SAID or "twice" in name or "opset" in name])
+def test_a_model_that_breaks_a_rule_leaves_nothing_behind(cli, listing, tmp_path, name):
+    (tmp_path / "model.onnx").write_bytes(broken(name).SerializeToString())
+    if name not in ACCEPTED_HERE_ALONE | {"opset_twice": ""}:
+        code = 5 if name in ("node_unknown_domain", "ir_99", "opset_99") else 2
+        check(cli, listing, ["compile", "model.onnx", "--device", "a100"], code, "model.onnx", SAID.get(name, ""))
+        check(cli, listing, ["import", "model.onnx", "-o", "build"], code)
 
 
 def test_report_lists_unsupported_nodes_and_writes_nothing(cli, listing, tmp_path):

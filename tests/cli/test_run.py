@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from api.models import affine
 
 from cli import models
 from cli.test_main import ENVIRONMENT
@@ -17,7 +18,8 @@ from tilec.api import worker
 from tilec.api.cache import Cache
 from tilec.api.model_source import open_file, request_for
 from tilec.api.request import keyed
-from tilec.errors import UnsupportedError
+from tilec.errors import UnsupportedError, UsageError
+from tilec.runtime import load
 from tilec.spec.probe import cache_folder, probed_text
 
 
@@ -254,3 +256,21 @@ def test_values_that_no_file_holds(cli, tmp_path, monkeypatch):
         2,
         "error: input 's', seq(tensor(float)), cannot be drawn at random",
     )
+
+
+def test_an_input_with_a_value_in_the_model_takes_that_value(cli, tmp_path):
+    (tmp_path / "model.onnx").write_bytes(affine().SerializeToString())
+    assert cli("compile", "model.onnx", "--device", "avx2").code == 0
+    session = load(tmp_path / "model.tilec")
+    assert [spec.name for spec in session.defaults] == ["b"]
+    x, b = np.arange(6, dtype=np.float32).reshape(3, 2), np.ones(2, np.float32)
+    for feeds in ({"x": x}, {"x": x, "b": b}, {"x": x, "b": np.ones(4, np.float32)[::2]}):
+        np.testing.assert_array_equal(session.run(feeds)["y"], 2 * x + 1)
+    for wrong, said in ((2 * b, "'b' was compiled in with another value"), (b[:1], "'b' has shape")):
+        with pytest.raises(UsageError, match=said):
+            session.run({"x": x, "b": wrong})
+    np.save(tmp_path / "b.npy", b)
+    assert cli("run", "model.tilec", "--input", "b=b.npy").code == 0
+    np.save(tmp_path / "b.npy", 3 * b)
+    ran = cli("run", "model.tilec", "--input", "b=b.npy")
+    assert (ran.code, "remove its initializer" in ran.err) == (2, True)

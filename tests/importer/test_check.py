@@ -69,15 +69,18 @@ def test_opsets() -> None:
 
 def test_types_are_checked_against_the_operator() -> None:
     node = helper.make_node("Add", ["a", "b"], ["y"])
-    check_types(node, 20, ["f32", "f32"], "p")
-    check_types(node, 20, ["f32", None], "p")
+    check_types(node, 20, ["tensor(float)", "tensor(float)"], "p")
+    check_types(node, 20, ["tensor(float)", ""], "p")
     with pytest.raises(ConfigError, match=r"input 1 .B. is i64, input 0 is f32") as error:
-        check_types(node, 20, ["f32", "i64"], "p")
+        check_types(node, 20, ["tensor(float)", "tensor(int64)"], "p")
     assert error.value.hint == "Both must be of one type; insert a Cast."
     with pytest.raises(ConfigError, match=r"input 0 .X. is i64"):
-        check_types(helper.make_node("Elu", ["x"], ["y"]), 20, ["i64"], "p")
-    check_types(helper.make_node("Where", ["c", "a", "b"], ["y"]), 20, ["bool", "f32", "f32"], "p")
-    check_types(helper.make_node("Unheard", ["x"], ["y"]), 20, ["i64"], "p")
+        check_types(helper.make_node("Elu", ["x"], ["y"]), 20, ["tensor(int64)"], "p")
+    with pytest.raises(ConfigError, match=r"input 0 .A. is seq\(tensor\(float\)\)"):
+        check_types(node, 20, ["seq(tensor(float))", "tensor(float)"], "p")
+    where = helper.make_node("Where", ["c", "a", "b"], ["y"])
+    check_types(where, 20, ["tensor(bool)", "tensor(string)", "tensor(string)"], "p")
+    check_types(helper.make_node("Unheard", ["x"], ["y"]), 20, ["tensor(int64)"], "p")
 
 
 def test_attributes_are_checked_against_the_operator() -> None:

@@ -26,7 +26,7 @@ def model(
 ) -> Path:
     """A model over x [2, 3] with functions of its own."""
     info = helper.make_tensor_value_info
-    ports = [info(name, TensorProto.FLOAT, None) for name in outputs]
+    ports = [onnx.ValueInfoProto(name=name) for name in outputs]
     graph = helper.make_graph(list(nodes), "g", [info("x", TensorProto.FLOAT, [2, 3])], ports)
     made = helper.make_model(graph, opset_imports=OPSETS, functions=list(functions), ir_version=10)
     path = folder / "m.onnx"

@@ -69,6 +69,16 @@ class IndexSpec:
 
 
 @dataclass(frozen=True)
+class DefaultSpec:
+    """An input whose value was compiled in (ir.graph.Default)."""
+
+    name: str
+    ttype: str
+    shape: tuple[int, ...]
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
 class LibraryFile:
     """The library of object files beside 3-kernels.json."""
 
@@ -156,7 +166,8 @@ class Manifest:
 
     Segment 0, call 0, segment 1 and so on run in turn. `scratch_bytes` is the working memory of each thread, `taken`
     says which outputs are results of calls (output -> result); `threads` is the default number of threads (None: one
-    per usable CPU); `loader` the function, as `module:name`, that opens the library. `ranges` are checked in every run.
+    per usable CPU); `loader` the function, as `module:name`, that opens the library. `ranges` are checked in every run;
+    `defaults` are further inputs, which may have no other value than that.
 
     A model with symbols has `sizes`: `arena_bytes` and the widths of its segments stand there, and working memory that
     depends on sizes. `gpu` are the kernels of a model for a GPU, which has no library.
@@ -178,6 +189,7 @@ class Manifest:
     ranges: tuple[IndexSpec, ...] = ()
     sizes: ShapeProgram | None = None
     gpu: GpuCode | None = None
+    defaults: tuple[DefaultSpec, ...] = ()
 
     @property
     def interface(self) -> str:

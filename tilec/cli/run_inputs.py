@@ -76,8 +76,9 @@ def feeds_of(
     """Inputs by name, and the names of the random ones. Raises UsageError for a name that is no input, or cannot be
     drawn."""
     names = [spec.name for spec in session.inputs]
+    compiled_in = [spec.name for spec in session.defaults]
     for name in (*given, *random):
-        if name not in names:
+        if name not in names and (name not in compiled_in or name in random):
             near = did_you_mean(name, names)
             hint = f"Did you mean {near!r}?" if near else f"The inputs are {', '.join(map(repr, names)) or 'none'}."
             raise UsageError(f"the model has no input {name!r}", "--input", hint)
@@ -96,7 +97,7 @@ def feeds_of(
         raise UsageError(problem, hint="Give it with --input, or run the model in Python with tilec.InferenceSession.")
     known = {name: size for name, size in sizes.items() if name in plan.symbols}
     arrays = random_inputs(plan, Draw(seed), {**known, **_sizes_of(session, given, sizes)})
-    return {name: given[name] if name in given else arrays[name] for name in names}, drawn
+    return {**given, **{name: arrays[name] for name in drawn}}, drawn
 
 
 def _sizes_of(session: "Session", given: Mapping[str, Any], asked: Mapping[str, int]) -> dict[str, int]:

@@ -9,7 +9,17 @@ from typing import Generic, TypeVar
 
 from tilec.abi.gpu_code import GpuCode
 from tilec.abi.job_layout import ABI
-from tilec.abi.manifest import CallSpec, Constant, IndexSpec, LibraryFile, Manifest, PortSpec, Segment, WeightsFile
+from tilec.abi.manifest import (
+    CallSpec,
+    Constant,
+    DefaultSpec,
+    IndexSpec,
+    LibraryFile,
+    Manifest,
+    PortSpec,
+    Segment,
+    WeightsFile,
+)
 from tilec.abi.shape_program import ShapeProgram
 from tilec.codegen.kernels import Kernels
 from tilec.codegen.launch_sizes import LaunchSizes, shape_program
@@ -28,8 +38,8 @@ class Model(Generic[Code]):
     """A model ready for compilation: functions by symbol, the launches of its kernels in order, their memory.
 
     `arena_bytes` is the size of the memory that arguments of space "arena" lie in; `threads` the default number
-    of threads (None: one per usable CPU). Results of `calls` count as inputs behind `inputs`; `taken`, `ranges` and
-    `sizes` as in `Manifest`. With symbols, `numbers` are the expressions that `sizes` has as text.
+    of threads (None: one per usable CPU). Results of `calls` count as inputs behind `inputs`; `taken`, `ranges`,
+    `defaults` and `sizes` as in `Manifest`. With symbols, `numbers` are the expressions that `sizes` has as text.
     """
 
     functions: Mapping[str, Code]
@@ -43,6 +53,7 @@ class Model(Generic[Code]):
     calls: tuple[CallSpec, ...] = ()
     taken: tuple[tuple[int, int], ...] = ()
     ranges: tuple[IndexSpec, ...] = ()
+    defaults: tuple[DefaultSpec, ...] = ()
     sizes: ShapeProgram | None = None
     numbers: Numbers | None = None
 
@@ -75,6 +86,7 @@ class Model(Generic[Code]):
             calls=self.calls,
             taken=self.taken,
             ranges=self.ranges,
+            defaults=self.defaults,
             sizes=self.sizes,
             gpu=gpu,
         )
@@ -146,6 +158,7 @@ def model_of(
         calls=places.calls(),
         taken=places.taken,
         ranges=_ranges(plan),
+        defaults=tuple(DefaultSpec(each.name, each.ttype, each.shape, each.sha256) for each in plan.defaults),
     )
     if sizes.numbers is None:
         return model

@@ -16,14 +16,21 @@ OPSETS = range(7, 27)
 
 OWN_DOMAINS = ("", "ai.onnx")
 
-ONNX_TYPES = {ttype: f"tensor({element_type_name(code).lower()})" for code, ttype in ELEMENT_TYPES.items()}
-"""tType -> the type in the notation of ONNX's operator definitions."""
+_TTYPES = {f"tensor({element_type_name(code).lower()})": ttype for code, ttype in ELEMENT_TYPES.items()}
+"""Type of a tensor in the notation of ONNX's operator definitions -> tType."""
 
 
 def opset_of(proto: Any) -> int:
     """The opset of ONNX's own domain; the newest supported one when the model has only operators of other domains."""
     versions = [entry.version for entry in proto.opset_import if entry.domain in OWN_DOMAINS]
     return int(max(versions, default=OPSETS.stop - 1))
+
+
+def opset_of_domain(proto: Any, domain: str) -> int | None:
+    """The opset of a domain that a model asks for; None for one that it does not import."""
+    if not domain:
+        return opset_of(proto)
+    return next((int(entry.version) for entry in proto.opset_import if entry.domain == domain), None)
 
 
 def check_opset(opset: int, file: str) -> None:
@@ -138,25 +145,40 @@ def _cycle(nodes: Sequence[Any], missing: Mapping[int, set[str]], maker: Mapping
     )
 
 
-def check_types(node: Any, opset: int, ttypes: Sequence[str | None], place: str) -> None:
-    """Raise ConfigError for an input (None where absent) of a type that the operator does not accept, or that has to be
-    of the same type as another one and is not."""
-    try:
-        schema: Any = onnx.defs.get_schema(node.op_type, opset, domain_of(node))
-    except onnx.defs.SchemaError:
+def check_types(node: Any, opset: int, types: Sequence[str], place: str) -> None:
+    """Raise ConfigError for an input (its ONNX type; empty where it is absent or not known) of a type that the operator
+    does not accept, or that has to be of the same type as another one and is not."""
+    schema = schema_of(node, opset)
+    if schema is None:
         return
     first_uses: dict[str, tuple[int, str]] = {}
-    for position, ttype in enumerate(ttypes):
-        parameter = schema.inputs[min(position, len(schema.inputs) - 1)]
-        if ttype is None:
+    for position, given in enumerate(types):
+        if not given or not schema.inputs:
             continue
-        if ONNX_TYPES[ttype] not in parameter.types and not (ttype == "bf16" and _takes_bf16(node, position)):
-            taken = ", ".join(sorted(t for t, name in ONNX_TYPES.items() if name in parameter.types)) or "no tensor"
-            raise ConfigError(f"input {position} ({parameter.name}) is {ttype}", place, f"It must be one of {taken}.")
-        other, wanted = first_uses.setdefault(parameter.type_str, (position, ttype))
-        if parameter.is_homogeneous and wanted != ttype:
-            message = f"input {position} ({parameter.name}) is {ttype}, input {other} is {wanted}"
+        parameter = schema.inputs[min(position, len(schema.inputs) - 1)]
+        shown = _TTYPES.get(given, given)
+        if given not in parameter.types and not (shown == "bf16" and _takes_bf16(node, position)):
+            taken = ", ".join(sorted(_TTYPES.get(name, name) for name in parameter.types)[:MOST_TYPES])
+            more = ", ..." if len(parameter.types) > MOST_TYPES else ""
+            raise ConfigError(
+                f"input {position} ({parameter.name}) is {shown}", place, f"It must be one of {taken}{more}."
+            )
+        other, wanted = first_uses.setdefault(parameter.type_str, (position, shown))
+        if parameter.is_homogeneous and wanted != shown:
+            message = f"input {position} ({parameter.name}) is {shown}, input {other} is {wanted}"
             raise ConfigError(message, place, "Both must be of one type; insert a Cast.")
+
+
+MOST_TYPES = 12
+"""The most types that a message lists."""
+
+
+def schema_of(node: Any, opset: int) -> Any:
+    """ONNX's definition of a node's operator at an opset of its domain; None where it has none."""
+    try:
+        return onnx.defs.get_schema(node.op_type, opset, domain_of(node))
+    except onnx.defs.SchemaError:
+        return None
 
 
 def _takes_bf16(node: Any, position: int) -> bool:
@@ -165,7 +187,7 @@ def _takes_bf16(node: Any, position: int) -> bool:
     Exporters write bf16 at any opset, and ONNX added it to most operators late without changing their meaning.
     """
     newest: Any = onnx.defs.get_schema(node.op_type, OPSETS.stop - 1, domain_of(node))
-    return ONNX_TYPES["bf16"] in newest.inputs[min(position, len(newest.inputs) - 1)].types
+    return "tensor(bfloat16)" in newest.inputs[min(position, len(newest.inputs) - 1)].types
 
 
 def attributes_of(node: Any, opset: int, place: str) -> dict[str, Any]:
@@ -174,9 +196,12 @@ def attributes_of(node: Any, opset: int, place: str) -> dict[str, Any]:
     Raises ConfigError for an unknown or missing attribute, one of another kind, and a wrong number of inputs or
     outputs; an operator that ONNX does not define at this opset is not checked.
     """
-    try:
-        schema: Any = onnx.defs.get_schema(node.op_type, opset, domain_of(node))
-    except onnx.defs.SchemaError:
+    names = [attribute.name for attribute in node.attribute]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ConfigError(f"the attribute {twice!r} is given twice", place, "Remove one of the two.")
+    schema = schema_of(node, opset)
+    if schema is None:
         return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     for attribute in node.attribute:
         declared = schema.attributes.get(attribute.name)
@@ -198,4 +223,7 @@ def attributes_of(node: Any, opset: int, place: str) -> dict[str, Any]:
         raise ConfigError(f"{len(node.input)} inputs, the operator takes {wanted}", place)
     if not schema.min_output <= len(node.output) <= schema.max_output:
         raise ConfigError(f"{len(node.output)} outputs, the operator has {schema.max_output}", place)
+    for position, name in enumerate(node.output[: schema.min_output]):
+        if not name:
+            raise ConfigError(f"output {position} has no name", place, "Only optional outputs may be left out.")
     return values

@@ -14,13 +14,26 @@ from tilec.artifact import digest_file
 from tilec.artifact.safetensors import pack
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, SerialLoop, files_of
-from tilec.importer.check import OPSETS, OWN_DOMAINS, check_opset, label, needs, opset_of, ordered
+from tilec.importer.check import (
+    OPSETS,
+    attributes_of,
+    check_opset,
+    check_types,
+    domain_of,
+    label,
+    needs,
+    opset_of,
+    opset_of_domain,
+    ordered,
+    place_of,
+)
 from tilec.importer.clusters import Pieces, clusters_of
-from tilec.importer.context import Context, Scope
-from tilec.importer.fallback import Fallbacks, forced_by
-from tilec.importer.functions import functions_of
+from tilec.importer.context import Context, Functions, Scope
+from tilec.importer.declarations import defaults_of, require_ports, require_results, require_versions
+from tilec.importer.fallback import Fallbacks, forced_by, is_defined
+from tilec.importer.functions import functions_of, key_of
 from tilec.importer.loader import Model, load_model
-from tilec.importer.named_values import Items, Maybe, Outside
+from tilec.importer.named_values import Items, Maybe, Outside, type_of_value
 from tilec.importer.names import identifier
 from tilec.importer.ports import InputPort, input_ports, readable, require_types
 from tilec.importer.retype import Formats, format_of, retype
@@ -96,13 +109,16 @@ def import_model(
     Raises UsageError (no such file, no such symbol), ConfigError (not a valid ONNX model) and UnsupportedModelError
     with every node that cannot be translated and may not fall back.
     """
-    model = modern(load_model(path))
+    model = load_model(path)
+    require_versions(model)
+    model = modern(model)
     opset = opset_of(model.proto)
     if fallback == "refuse":
         check_opset(opset, model.file)
     graph = model.proto.graph
     given = [info for info in graph.input if info.name not in model.initializers and info.name not in model.foreign]
     require_types(given, model.file)
+    require_ports(model)
     tensors = [info for info in given if fallback == "refuse" or readable(info)]
     ports, symbols = input_ports(tensors, sizes, model.file)
     names = [info.name for info in given] + list(model.initializers) + list(model.foreign)
@@ -110,8 +126,9 @@ def import_model(
     opaque = [info for info in given if info not in tensors]
     context = Context(model.file, opset, functions_of(model.proto.functions, model.file))
     builder, scope, fallbacks, asked = _placed(nodes, ports, opaque, SizeFacts(symbols), context, model, types)
+    require_results(model, nodes, scope)
     needed = tuple(port.name for port in ports if port.name in asked)
-    refused = [each.why for each in fallbacks.fallen if not _may_fall_back(each.node, fallback)]
+    refused = [each.why for each in fallbacks.fallen if not _may_fall_back(each.node, fallback, context.functions)]
     if refused:
         raise UnsupportedModelError(model.file, refused, len(nodes), needed)
     outputs = _outputs(builder, graph.output, scope, fallbacks, model.file)
@@ -119,7 +136,8 @@ def import_model(
     made = _assembled(
         name or path.stem, inputs, outputs, builder, fallbacks, scope, model, len(nodes), needed, types, compute
     )
-    return replace(made, bound=tuple(sizes))
+    defaults = defaults_of(model, graph.input)
+    return replace(made, graph=replace(made.graph, defaults=defaults), bound=tuple(sizes))
 
 
 def _placed(
@@ -167,9 +185,9 @@ def _reduced(port: InputPort, facts: SizeFacts) -> InputPort:
     return replace(port, shape=tuple(simplify(facts.reduced(extent)) for extent in port.shape))
 
 
-def _may_fall_back(node: Any, fallback: Allowed) -> bool:
-    """Whether a node may run on onnxruntime; one in ONNX's own domain that ONNX does not define cannot run anywhere."""
-    if node.domain in OWN_DOMAINS and not onnx.defs.has(node.op_type):
+def _may_fall_back(node: Any, fallback: Allowed, functions: Functions) -> bool:
+    """Whether a node may run on onnxruntime; one that neither ONNX, the model nor onnxruntime defines runs nowhere."""
+    if key_of(node) not in functions and not is_defined(domain_of(node), node.op_type):
         return False
     return fallback != "refuse" and (fallback == "allow" or node.op_type in fallback)
 
@@ -196,7 +214,18 @@ def _translate(
             if not translator.unsupported:
                 continue
             why = translator.unsupported.pop()
+        if key_of(node) not in context.functions:
+            _check(number, node, scope, fallbacks.model)
         fallbacks.add(number, node, why, scope)
+
+
+def _check(number: int, node: Any, scope: Scope, model: Model) -> None:
+    """Raise ConfigError for a node that breaks the definition of its operator, which onnxruntime would refuse."""
+    opset = opset_of_domain(model.proto, domain_of(node))
+    if opset is not None:
+        place = place_of(model.file, label(node, number), node.op_type)
+        attributes_of(node, opset, place)
+        check_types(node, opset, [type_of_value(scope.get(name)) for name in node.input], place)
 
 
 def _scope(builder: Builder, ports: Sequence[InputPort], opaque: Sequence[Any], model: Model, types: Formats) -> Scope:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -181,6 +182,27 @@ def _by_onnxruntime(model: Any) -> dict[str, Any]:
             # onnxruntime reports a scalar and an unknown rank alike.
             types[port.name] = onnx.helper.make_tensor_type_proto(element, port.shape or None)
     return types
+
+
+def is_defined(domain: str, operator: str) -> bool:
+    """Whether ONNX or onnxruntime defines an operator; where onnxruntime is not installed, any of another domain may
+    be."""
+    if onnx.defs.has(operator, domain):
+        return True
+    if not domain:
+        return False
+    known = _defined_by_onnxruntime()
+    return known is None or (domain, operator) in known
+
+
+@cache
+def _defined_by_onnxruntime() -> frozenset[tuple[str, str]] | None:
+    """Domain and name of every operator that onnxruntime defines; None where it does not tell."""
+    try:
+        state = import_onnxruntime().capi.onnxruntime_pybind11_state
+        return frozenset((each.domain, each.name) for each in state.get_all_operator_schema())
+    except (ImportError, AttributeError):
+        return None
 
 
 def _stays_inside(value: NamedValue) -> bool:

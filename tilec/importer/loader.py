@@ -65,6 +65,11 @@ def load_model(path: Path) -> Model:
             raise ConfigError(
                 f"initializer {tensor.name!r} is defined twice", path.name, "Every tensor needs its own name."
             )
+        if tensor.data_type == tensor.UNDEFINED or tensor.data_type not in onnx.TensorProto.DataType.values():
+            message = f"it has the element type {tensor.data_type}, which is none of ONNX {onnx.__version__}"
+            raise ConfigError(
+                message, f"{path.name}: initializer {tensor.name!r}", "The file is damaged; export it again."
+            )
         if tensor.data_type in ELEMENT_TYPES:
             initializers[tensor.name] = stored(tensor, raw, files)
         else:

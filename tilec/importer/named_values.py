@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilec.importer.onnx_types import extents_text, type_text
+from tilec.importer.onnx_types import extents_text, tensor_text, type_text
 from tilec.importer.value import Value
 
 
@@ -46,3 +46,19 @@ class Outside:
 
 NamedValue = Value | Items | Maybe | Outside | None
 """None is an optional input that a call leaves out."""
+
+
+def type_of_value(value: NamedValue) -> str:
+    """The ONNX type of a value as text; empty where it is not known."""
+    match value:
+        case Value():
+            return tensor_text(value.ttype)
+        case Items():
+            return "" if value.ttype is None else f"seq({tensor_text(value.ttype)})"
+        case Maybe():
+            inner = type_of_value(value.held)
+            return f"optional({inner})" if inner else ""
+        case Outside():
+            return type_text(value.type)
+        case None:
+            return ""

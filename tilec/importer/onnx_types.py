@@ -20,6 +20,11 @@ ELEMENT_NAMES = {f"tensor({element_type_name(code).lower()})": code for code in 
 """The type of a tensor as text -> its element type, for those with a tType."""
 
 
+def tensor_text(ttype: str) -> str:
+    """The type of a tensor of a tType as text."""
+    return f"tensor({element_type_name(_CODES[ttype]).lower()})"
+
+
 def element_code(ttype: str) -> int:
     """ONNX's number of an element type."""
     return _CODES[ttype]

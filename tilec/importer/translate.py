@@ -14,7 +14,7 @@ from tilec.importer.context import Context, Scope
 from tilec.importer.control.dispatch import control_of
 from tilec.importer.control.region import Region
 from tilec.importer.functions import called, function_of, key_of
-from tilec.importer.named_values import NamedValue
+from tilec.importer.named_values import NamedValue, type_of_value
 from tilec.importer.operator import Op
 from tilec.importer.ops import handler_of, known_operators
 from tilec.importer.shapes import ShapeError, UndecidedError
@@ -69,7 +69,7 @@ class Translator:
                 tensors = _only_tensors(region.inputs, origin)
                 attributes = attributes_of(node, context.opset, origin.place)
                 ttypes = [None if value is None else value.ttype for value in tensors]
-                check_types(node, context.opset, ttypes, origin.place)
+                check_types(node, context.opset, [type_of_value(value) for value in tensors], origin.place)
                 _require_numbers(node.op_type, ttypes, origin)
                 attributes |= {name: tensor_values(v, self.files, origin.place) for name, v in _tensors(attributes)}
                 names = tuple(context.qualified(name) for name in node.output)

@@ -89,6 +89,17 @@ class IndexRange:
 
 
 @dataclass(frozen=True, slots=True)
+class Default:
+    """An input of the model whose value has been compiled in, because an initializer gives it one: its type, shape and
+    the sha256 of its bytes ("" for large ones, which are weights)."""
+
+    name: str
+    ttype: str
+    shape: tuple[int, ...]
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Opaque:
     """A value that only onnxruntime reads and writes: its ONNX type (`seq(tensor(float))`, `tensor(string)`, or a
     plain tensor whose shape depends on data; empty when unknown) and its extents (None: unknown), None for an
@@ -182,7 +193,7 @@ class Graph:
     it depends on. `opaque` are the values that only calls, inputs and outputs of the model touch. `ranges` are those of
     inputs that are used as indices. `elements` are the coded types of inputs and outputs whose tensors hold one code a
     byte, `retyped` the weights that import rounded to formats, `roundings` the products whose activations may be
-    rounded.
+    rounded. `defaults` are inputs that the model has values for.
     """
 
     name: str
@@ -203,6 +214,7 @@ class Graph:
     elements: Mapping[str, str] = field(default_factory=dict)
     retyped: Mapping[str, Retyped] = field(default_factory=dict)
     roundings: Mapping[str, Rounding] = field(default_factory=dict)
+    defaults: tuple[Default, ...] = ()
 
     @property
     def ttypes(self) -> dict[str, str]:

@@ -31,7 +31,7 @@ from tilec.ir.decision_forms import (
     holds,
 )
 from tilec.ir.expr import Const, Expr
-from tilec.ir.graph import Call, Constant, IndexRange, Node, Opaque, Placement, Port, Retyped, Rounding, Tensor
+from tilec.ir.graph import Call, Constant, Default, IndexRange, Node, Opaque, Placement, Port, Retyped, Rounding, Tensor
 from tilec.ir.sizes import Constraint, SymbolRange
 
 Sizes = Mapping[str, int]
@@ -337,3 +337,4 @@ class Plan:
     retyped: Mapping[str, Retyped] = field(default_factory=dict)
     roundings: Mapping[str, Rounding] = field(default_factory=dict)
     launches: tuple[SharedLaunch, ...] = ()
+    defaults: tuple[Default, ...] = ()

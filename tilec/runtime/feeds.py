@@ -1,11 +1,12 @@
 """Checks what the caller passes: names, types and shapes; any NumPy layout becomes a C-contiguous array."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilec.abi.manifest import IndexSpec, OpaqueSpec, PortSpec, TensorSpec
+from tilec.abi.manifest import DefaultSpec, IndexSpec, OpaqueSpec, PortSpec, TensorSpec
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.types import numpy_dtype
 from tilec.runtime.device_array import DeviceArray, device_array
@@ -51,6 +52,20 @@ def gather_inputs(specs: Iterable[PortSpec], feeds: "Mapping[str, Any]", on_devi
     if len(arrays) != len(feeds):
         _refuse_unknown("input", feeds, specs)
     return arrays
+
+
+def without_defaults(defaults: Sequence[DefaultSpec], feeds: "Mapping[str, Any]") -> "Mapping[str, Any]":
+    """The feeds without those of inputs whose value was compiled in. Raises UsageError for another value of one."""
+    given = {each.name: each for each in defaults if each.name in feeds}
+    for name, default in given.items():
+        spec = TensorSpec(name, default.ttype, default.shape)
+        array = np.asarray(feeds[name])
+        _check(spec, array, "input")
+        if sha256(np.asarray(array, numpy_dtype(default.ttype), order="C").tobytes()).hexdigest() != default.sha256:
+            what = "with another value" if default.sha256 else "as a weight"
+            hint = "tilec.InferenceSession compiles for other values; or remove its initializer and compile again."
+            raise UsageError(f"input {name!r} was compiled in {what}", hint=hint)
+    return {name: value for name, value in feeds.items() if name not in given} if given else feeds
 
 
 def missing_input(spec: PortSpec) -> UsageError:

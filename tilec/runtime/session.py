@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from tilec.abi.manifest import CallInput, Manifest, OpaqueSpec, PortSpec, TensorSpec, read_manifest
+from tilec.abi.manifest import CallInput, DefaultSpec, Manifest, OpaqueSpec, PortSpec, TensorSpec, read_manifest
 from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnavailableError, UsageError
 from tilec.runtime.addressed import AddressedCall, AddressedExecutor, Shape
@@ -25,7 +25,14 @@ from tilec.runtime.executor import (
     loader_of,
 )
 from tilec.runtime.fallback import Fallback
-from tilec.runtime.feeds import check_indices, copy_result, gather_inputs, gather_outputs, output_array
+from tilec.runtime.feeds import (
+    check_indices,
+    copy_result,
+    gather_inputs,
+    gather_outputs,
+    output_array,
+    without_defaults,
+)
 from tilec.runtime.recycled_memory import RecycledMemory
 from tilec.runtime.serial_loop import LoopRun
 from tilec.runtime.sizes import KEPT, BoundPorts, SizeReader
@@ -92,6 +99,11 @@ class Session:
     def inputs(self) -> tuple[PortSpec, ...]:
         """The inputs that `run` expects: names, types, shapes; extents that vary are texts over symbols."""
         return self._manifest.inputs
+
+    @property
+    def defaults(self) -> tuple[DefaultSpec, ...]:
+        """Further inputs, whose values were compiled in: `run` takes these values and no others."""
+        return self._manifest.defaults
 
     @property
     def outputs(self) -> tuple[PortSpec, ...]:
@@ -228,6 +240,7 @@ class Session:
 
     def _gather(self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]]") -> "_Arrays":
         """The arrays of one run. Raises UsageError for feeds that do not fit."""
+        feeds = without_defaults(self._manifest.defaults, feeds)
         ports = self._reader.bind(feeds)
         inputs = gather_inputs(ports.inputs, feeds, self._on_device)
         if ports.ranges:

@@ -17,6 +17,7 @@ from tests.importer.reference import helper, run, save
 from tilec.errors import ConfigError
 from tilec.importer import import_model
 from tilec.importer.check import check_types
+from tilec.importer.onnx_types import tensor_text
 from tilec.importer.ops.activation import ACTIVATIONS
 from tilec.importer.ops.contrib.activation import FORMS
 from tilec.importer.ops.elementwise import BINARY, UNARY, VARIADIC
@@ -179,7 +180,7 @@ def _takes(name: str, ttype: str) -> bool:
     """Whether an operator takes a type."""
     node = helper.make_node(name.split()[0], ["x", "x"] if name in TWO else ["x"], ["y"], domain=_domain(name))
     try:
-        check_types(node, OPSET, [ttype] * len(node.input), "")
+        check_types(node, OPSET, [tensor_text(ttype)] * len(node.input), "")
     except ConfigError:
         return False
     return True

@@ -80,6 +80,7 @@ def kernel_source(
         retyped={},
         roundings={},
         launches=(),
+        defaults=(),
     )
     return KernelSource(alone, program, device, processor, cache)
 

@@ -11,7 +11,7 @@ from tilec.errors import ConfigError, TilecError, UnsupportedError
 from tilec.importer.builder import Origin
 from tilec.importer.check import attributes_of, check_types
 from tilec.importer.context import BodyTranslator, Context, Scope
-from tilec.importer.named_values import NamedValue
+from tilec.importer.named_values import NamedValue, type_of_value
 from tilec.importer.operator import Op
 from tilec.importer.value import Value
 from tilec.importer.weights import Files
@@ -53,8 +53,8 @@ class Region:
     def check(self) -> None:
         """Raise ConfigError where attributes, numbers of inputs or types violate the operator's definition."""
         attributes_of(self.node, self.context.opset, self.origin.place)
-        ttypes = [value.ttype if isinstance(value, Value) else None for value in self.inputs]
-        check_types(self.node, self.context.opset, ttypes, self.origin.place)
+        types = [type_of_value(value) for value in self.inputs]
+        check_types(self.node, self.context.opset, types, self.origin.place)
 
     def optional(self, position: int) -> NamedValue:
         """An input, None where it is absent."""

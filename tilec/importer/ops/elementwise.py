@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+from onnx import TensorProto
+
 from tilec.importer.operator import Op
 from tilec.importer.ops.centering import less_mean
 from tilec.importer.ops.quantized import saturated
@@ -235,6 +237,8 @@ def _wanted(op: Op) -> str:
     """The type in the attribute `to`."""
     code = op.integer("to")
     ttype = ELEMENT_TYPES.get(code)
+    if code not in TensorProto.DataType.values() or code == TensorProto.UNDEFINED:
+        raise op.invalid(f"the attribute 'to' is {code}, which is no element type")
     if ttype is None:
         raise op.unsupported(f"element type {element_type_name(code)} (attribute 'to')")
     return ttype

@@ -59,4 +59,5 @@ def assemble_plan(
         elements=graph.elements,
         retyped=graph.retyped,
         roundings=graph.roundings,
+        defaults=graph.defaults,
     )
