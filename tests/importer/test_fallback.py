@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 from importer.reference import save
 from tilec.importer import UnsupportedModelError, import_model
 from tilec.ir.codec import graph_from_json, graph_to_json
-from tilec.ir.text import tensor_text
+from tilec.ir.text import tensor_text, text_of
 from tilec.ir.verify.graph import check_graph
 
 
@@ -205,6 +205,65 @@ def test_a_pipeline_of_classical_learning_is_one_cluster(tmp_path):
     assert {each.reason for each in found.graph.placement.fallback} >= {
         "operators of domain 'ai.onnx.ml' are not known"
     }
+
+
+TREES = {
+    "nodes_treeids": [0, 0, 0],
+    "nodes_nodeids": [0, 1, 2],
+    "nodes_featureids": [0, 0, 0],
+    "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+    "nodes_values": [0.5, 0.0, 0.0],
+    "nodes_truenodeids": [1, 0, 0],
+    "nodes_falsenodeids": [2, 0, 0],
+}
+LINEAR = {"coefficients": [1.0, -1.0, 0.5, 0.25, 1.0, 2.0], "intercepts": [0.0, 1.0]}
+
+
+CLASSICAL = {
+    "Scaler": {"offset": [0.5], "scale": [2.0]},
+    "Imputer": {"imputed_value_floats": [0.0], "replaced_value_float": 1.0},
+    "Normalizer": {"norm": "L2"},
+    "LinearRegressor": {**LINEAR, "targets": 2},
+    "LinearClassifier": {**LINEAR, "classlabels_ints": [0, 1]},
+    "TreeEnsembleRegressor": {
+        **TREES,
+        "n_targets": 2,
+        "target_treeids": [0, 0],
+        "target_nodeids": [1, 2],
+        "target_ids": [0, 1],
+        "target_weights": [1.0, 2.0],
+    },
+    "TreeEnsembleClassifier": {
+        **TREES,
+        "classlabels_int64s": [0, 1, 2],
+        "class_treeids": [0, 0],
+        "class_nodeids": [1, 2],
+        "class_ids": [0, 1],
+        "class_weights": [1.0, 2.0],
+    },
+}
+"""Operators and their attributes; onnxruntime takes a vector for all but trees."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "extents"),
+    [(kind, ("n", 3)) for kind in CLASSICAL] + [(kind, (3,)) for kind in CLASSICAL if not kind.startswith("Tree")],
+)
+def test_what_follows_an_operator_of_classical_learning_is_native(tmp_path, kind, extents):
+    """Neither ONNX nor onnxruntime infers these ranks; onnxruntime's results have the extents that are told."""
+    results = ["label", "found"] if kind.endswith("Classifier") else ["found"]
+    nodes = [
+        helper.make_node(kind, ["x"], results, domain="ai.onnx.ml", **CLASSICAL[kind]),
+        helper.make_node("Neg", ["found"], ["y"]),
+    ]
+    path = model(tmp_path / "m.onnx", nodes, [value("x", *extents)], [onnx.ValueInfoProto(name="y")], opset=17)
+    found = imported(path)
+    assert [each.op for each in found.graph.placement.fallback] == [kind]
+    session = onnxruntime.InferenceSession(b"".join(found.clusters["fallback/0.onnx"]))
+    x = np.arange(np.prod([5 if size == "n" else size for size in extents]), dtype=np.float32)
+    (array,) = session.run(["found"], {"x": x.reshape([5 if size == "n" else size for size in extents])})
+    (told,) = (found.graph.tensors[port.tensor] for port in found.graph.calls[0].outputs if port.name == "found")
+    assert [text_of(extent) for extent in told.shape] == ["n" if size == 5 else str(size) for size in array.shape]
 
 
 def test_a_branch_that_is_not_taken_need_not_fit_the_bound_sizes(tmp_path):

@@ -74,7 +74,7 @@ class Fallbacks:
             if not name:
                 continue
             proto = types.get(name) or self._declared.get(name) or onnx.TypeProto()
-            tensor = tensor_of(proto, self.builder.sizes.facts)
+            tensor = tensor_of(_of_rank(proto, opened), self.builder.sizes.facts)
             taken = identifier(name, "t")
             if tensor is None:
                 results[name] = Outside(self.builder.names.take(taken), proto)
@@ -125,6 +125,13 @@ class Fallbacks:
         if any(name not in types for name in node.output if name):
             types = _by_onnxruntime(model) | types
         return types
+
+
+def _of_rank(proto: Any, opened: OpenShape | None) -> Any:
+    """A tensor's type whose rank is unknown to inference, with the number of extents of the operator's definition."""
+    if opened is None or proto.WhichOneof("value") != "tensor_type" or proto.tensor_type.HasField("shape"):
+        return proto
+    return onnx.helper.make_tensor_type_proto(proto.tensor_type.elem_type, [None] * len(opened))
 
 
 def _merged(inferred: Sequence[Expr | None], opened: OpenShape | None) -> OpenShape:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import onnx
+
 from tilec.importer.formula import formula
 from tilec.importer.shapes import size_of
 from tilec.importer.value import Value
@@ -31,14 +33,14 @@ Reads = Sequence[Value | None]
 
 def open_shapes(node: Any, reads: Reads) -> list[OpenShape | None]:
     """The shapes of a node's results, by the operator's definition; None where it is not known here."""
-    rule = _RULES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+    rule = _RULES.get(("" if node.domain == "ai.onnx" else node.domain, node.op_type))
     x = reads[0] if reads else None
     shapes = rule(x, reads, _attributes(node)) if rule is not None and x is not None else []
     return [*shapes, *[None] * len(node.output)][: len(node.output)]
 
 
 def _attributes(node: Any) -> dict[str, Any]:
-    return {each.name: each.i for each in node.attribute}
+    return {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
 
 
 def _non_zero(x: Value, _reads: Reads, _attributes: Mapping[str, Any]) -> list[OpenShape]:
@@ -82,11 +84,46 @@ def _resize(x: Value, _reads: Reads, _attributes: Mapping[str, Any]) -> list[Ope
     return [tuple(Open(number=d) for d in range(x.rank))]
 
 
-_RULES: Mapping[str, Callable[[Value, Reads, Mapping[str, Any]], list[OpenShape]]] = {
-    "Compress": _compress,
-    "NonMaxSuppression": _boxes,
-    "NonZero": _non_zero,
-    "Resize": _resize,
-    "TopK": _top_k,
-    "Unique": _unique,
+def _rows(x: Value) -> Expr:
+    """The samples that an operator of classical learning is given: a vector is one."""
+    return x.shape[0] if x.rank > 1 else Const(1)
+
+
+def _like_input(x: Value, _reads: Reads, _attributes: Mapping[str, Any]) -> list[OpenShape]:
+    return [x.shape]
+
+
+def _targets(x: Value, _reads: Reads, attributes: Mapping[str, Any]) -> list[OpenShape]:
+    count = attributes.get("n_targets", attributes.get("targets", 1))
+    return [(_rows(x), Const(count))]
+
+
+def _labels(x: Value, _reads: Reads, attributes: Mapping[str, Any]) -> list[OpenShape]:
+    """A label of every sample, and a score for each label that the model names."""
+    names = ("classlabels_int64s", "classlabels_ints", "classlabels_strings")
+    count = next((len(attributes[name]) for name in names if attributes.get(name)), 0)
+    return [(_rows(x),), *([(_rows(x), Const(count))] if count > 1 else [])]
+
+
+_CLASSICAL: Mapping[str, Callable[[Value, Reads, Mapping[str, Any]], list[OpenShape]]] = {
+    "Binarizer": _like_input,
+    "Imputer": _like_input,
+    "LabelEncoder": _like_input,
+    "LinearClassifier": _labels,
+    "LinearRegressor": _targets,
+    "Normalizer": _like_input,
+    "Scaler": _like_input,
+    "TreeEnsemble": _targets,
+    "TreeEnsembleClassifier": _labels,
+    "TreeEnsembleRegressor": _targets,
+}
+
+_RULES: Mapping[tuple[str, str], Callable[[Value, Reads, Mapping[str, Any]], list[OpenShape]]] = {
+    ("", "Compress"): _compress,
+    ("", "NonMaxSuppression"): _boxes,
+    ("", "NonZero"): _non_zero,
+    ("", "Resize"): _resize,
+    ("", "TopK"): _top_k,
+    ("", "Unique"): _unique,
+    **{("ai.onnx.ml", name): rule for name, rule in _CLASSICAL.items()},
 }
