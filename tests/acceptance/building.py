@@ -20,6 +20,7 @@ from tilec.artifact import read_artifact
 from tilec.cli import app
 from tilec.ir.codec import plan_from_json
 from tilec.ir.plan import Plan
+from tilec.ir.sizes import SymbolRange
 from tilec.pipeline import Job, StageInput, compile_model
 from tilec.pipeline.job import Advance, unseen
 from tilec.runtime import Session, load
@@ -59,11 +60,23 @@ def host() -> Effective:
     return effective_recipe(None, {}, {})
 
 
-def build(model: Path, sizes: Mapping[str, int] | None = None, last: str = "codegen") -> dict[str, StageInput]:
+def build(
+    model: Path,
+    sizes: Mapping[str, int] | None = None,
+    last: str = "codegen",
+    ranges: Mapping[str, SymbolRange] | None = None,
+) -> dict[str, StageInput]:
     """Run the stages up to `last` into the folder beside the model; returns what they wrote."""
     text = host().device_source.text
-    asked = frozenset(sizes or {})
-    job = Job(host().recipe, Quiet(), host().device, shapes=sizes or {}, asked=asked, device_text=text)
+    job = Job(
+        host().recipe,
+        Quiet(),
+        host().device,
+        shapes=sizes or {},
+        asked=frozenset(sizes or {}),
+        ranges=ranges or {},
+        device_text=text,
+    )
     return compile_model(job, model, folder_of(model), last=last)
 
 

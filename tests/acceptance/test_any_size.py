@@ -100,6 +100,19 @@ def compiled(model: Path, change: Callable[[Plan], Plan] = lambda plan: plan) ->
     return load(folder)
 
 
+def summary(folder: Path) -> Path:
+    """A softmax over rows, and their largest products: tasks hold rows whole."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Softmax", ["a"], ["b"], axis=1),
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["t", "b"], ["c"]),
+        helper.make_node("ReduceMax", ["b"], ["d"], axes=[1]),
+        helper.make_node("Add", ["c", "d"], ["y"]),
+    ]
+    return write(folder / "summary.onnx", nodes, {"x": (1, "rows", 32)}, {"y": (1, 32, 32)}, weight("w", 32, 32))
+
+
 def reference_of(model: Path) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
 
@@ -160,6 +173,16 @@ def test_a_compiled_model_is_verified_and_runs_from_the_command_line(tmp_path):
         assert f"output y: float32{shape}" in ran.stderr
     ran = tilec("run", "mlp.tilec", "--shape", "seq=7", folder=tmp_path, code=2)
     assert "the model has no size 'seq'\n  Its sizes are batch." in ran.stderr
+
+
+def test_working_memory_is_of_the_sizes_of_a_run_however_far_their_range_goes(tmp_path):
+    """Converters write 10^9 for an end that there is not."""
+    path = summary(tmp_path)
+    build(path, ranges={"rows": SymbolRange(1, 10**9)})
+    session, reference = load(folder_of(path)), reference_of(path)
+    for size in (1, 17, 1000):
+        x = np.random.default_rng(size).standard_normal((1, size, 32), np.float32)
+        assert near(session.run({"x": x})["y"], reference.run(None, {"x": x})[0])
 
 
 @pytest.mark.feature("B09")

@@ -110,3 +110,25 @@ def test_windows_between_guards_are_as_wide_as_their_tile() -> None:
     start = s.position(parse_expr("minimum(i*7, N - 7)"))
     lo, hi = s.maximum(s.subtract(start, Const(1)), Const(0)), s.minimum(s.add(start, Const(8)), Var("N"))
     assert s.largest(s.subtract(hi, lo)) == Const(9)
+
+
+OPEN_EXPRESSIONS = st.recursive(st.one_of(leaves(), st.just(Var("n"))), grown, max_leaves=7)
+
+
+@given(OPEN_EXPRESSIONS)
+def test_a_limit_in_symbols_holds_at_all_positions(expr: Expr) -> None:
+    ranges = {"n": (Const(1), Const(9)), "i": (Const(0), parse_expr("n - 1")), "j": (Const(0), Const(2))}
+    found = SymbolicBounds(KnownRanges(ranges), frozenset({"n"})).in_symbols(expr)
+    for n in (1, 2, 5, 9):
+        at = substitute(expr, {"n": Const(n)})
+        points = itertools.product(range(n), range(3))
+        most = max(evaluated(substitute(at, {"i": Const(i), "j": Const(j)})) for i, j in points)
+        assert evaluated(substitute(found, {"n": Const(n)})) >= most
+
+
+def test_limits_in_symbols_grow_with_them() -> None:
+    ranges = {"n": (Const(1), Const(10**9)), "i": (Const(0), parse_expr("(n + 31) // 32 - 1"))}
+    sizes = SymbolicBounds(KnownRanges(ranges), frozenset({"n"}))
+    for text, most in (("n", 100), ("minimum(n, i * 32 + 32)", 100), ("i * 2 + 2", 8)):
+        found = sizes.in_symbols(parse_expr(text))
+        assert evaluated(substitute(found, {"n": Const(100)})) == most, text

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import product
 from math import prod
 
@@ -224,6 +225,41 @@ class SymbolicBounds(Symbolic):
         """An upper limit that is the same at all positions of the loops: the expression itself where none moves it."""
         return expr if variables(expr) <= self.symbols else self.largest(expr)
 
+    def in_symbols(self, expr: Expr) -> Expr:
+        """An upper limit over the loops around it in symbols, where one is found; else as a number."""
+        most = self.largest(expr)
+        if not isinstance(most, Const):
+            return most
+        found = self._in_symbols(self.size(self.resolve(expr)))
+        return most if found is None else self.minimum(most, found)
+
+    def _in_symbols(self, expr: Expr) -> Expr | None:
+        """An upper limit of what every loop variable moves in one direction, the innermost first."""
+        for atom, scale in linear_form(expr)[0].items():
+            match atom:
+                case Call("minimum" | "maximum" | "where" as fn, (*_, a, b)):
+                    ends = [self._in_symbols(self._exchange(expr, atom, scale, end)) for end in (a, b)]
+                    return self._either(ends) if (fn == "minimum") == (scale > 0) and fn != "where" else self._all(ends)
+        moving = [name for name in self.ranges if name in variables(expr) - self.symbols]
+        if not moving:
+            return expr if variables(expr) <= self.symbols else None
+        within = [part for part in walk(expr) if moving[-1] in variables(part)]
+        if sum(1 for part in within if isinstance(part, Var)) > 1 or any(map(_turns, within)):
+            return None
+        return self._all(
+            [self._in_symbols(self.size(substitute(expr, {moving[-1]: end}))) for end in self.ranges[moving[-1]]]
+        )
+
+    def _either(self, ends: Sequence[Expr | None]) -> Expr | None:
+        """The least of some limits, each of which is one."""
+        known = [end for end in ends if end is not None]
+        return reduce(self.minimum, known) if known else None
+
+    def _all(self, ends: Sequence[Expr | None]) -> Expr | None:
+        """The limit of all, None where one has none."""
+        known = [end for end in ends if end is not None]
+        return reduce(self.maximum, known) if len(known) == len(ends) else None
+
     def smallest(self, expr: Expr) -> int | None:
         """A lower limit over the loops around it, None where there is none."""
         expr = self.size(expr)
@@ -289,6 +325,15 @@ class SymbolicBounds(Symbolic):
                 a, b = (self.size(substitute(expr, {name: end})) for end in (low, high))
                 expr = self.maximum(a, b)
         return expr
+
+
+def _turns(expr: Expr) -> bool:
+    """Whether an operation may grow and shrink while an operand grows."""
+    return not isinstance(expr, Var | Binary | Call) or (
+        expr.op not in ("+", "-", "*", "//")
+        if isinstance(expr, Binary)
+        else isinstance(expr, Call) and expr.fn not in ("minimum", "maximum", "neg")
+    )
 
 
 def _simpler(a: Expr, b: Expr) -> Expr:

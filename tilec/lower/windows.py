@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tilec.ir.expr import Binary, Call, Const, Expr
 from tilec.ir.program import Buffer
+from tilec.ir.types import TTYPES
 from tilec.lower.lowering_context import LoweringContext, Window
+
+BOUNDED_BYTES = 64 << 20
+"""Most bytes of a buffer that has room for the upper ends of sizes: extents that are numbers make faster code, and
+what no run touches costs addresses alone."""
+
+LONGEST_BOUND = 512
+"""Longest extent of a larger buffer that is a number where sizes decide it."""
 
 
 def leaves(s: LoweringContext, window: Window, shape: tuple[Expr, ...]) -> bool:
@@ -23,22 +33,31 @@ def cut(s: LoweringContext, window: Window, limit: Window) -> Window:
 
 
 def buffer(s: LoweringContext, tensor: str, level: int, window: Window) -> Buffer:
-    """A new buffer for a window, with the layout and the number of copies in the plan."""
-    name = s.levels[level].name
-    widths = (s.sizes.largest(Binary("-", hi, lo)) for lo, hi in window)
+    """A new buffer for a window, with the layout and the number of copies in the plan. Its extents are numbers, but for
+    a large one, which is as large as symbols make it."""
+    name, ttype = s.levels[level].name, s.ttype(tensor, level)
+    widths = [Binary("-", hi, lo) for lo, hi in window]
+    shape = [s.sizes.largest(width) for width in widths]
+    known = [extent.value for extent in shape if isinstance(extent, Const)]
+    if len(known) < len(shape) or prod(known) * TTYPES[ttype].bits // 8 > BOUNDED_BYTES:
+        shape = [s.sizes.in_symbols(w) if _is_long(n) else n for w, n in zip(widths, shape, strict=True)]
     return Buffer(
         name=s.names.new(f"{tensor}_{name}"),
         tensor=tensor,
         level=name,
         lo=tuple(lo for lo, _ in window),
         hi=tuple(hi for _, hi in window),
-        shape=tuple(s.sizes.size(Call("maximum", (width, Const(0)))) for width in widths),
-        ttype=s.ttype(tensor, level),
+        shape=tuple(s.sizes.size(Call("maximum", (extent, Const(0)))) for extent in shape),
+        ttype=ttype,
         layout=s.variant.layouts.get(name, {}).get(tensor, ()),
         copies=s.variant.copies.get(name, {}).get(tensor, 1),
         pad=s.variant.pads.get(name, {}).get(tensor, 0),
         swizzle=s.variant.swizzles.get(name, {}).get(tensor, 0),
     )
+
+
+def _is_long(extent: Expr) -> bool:
+    return isinstance(extent, Const) and extent.value > LONGEST_BOUND
 
 
 def window_of(allocated: Buffer) -> Window:
