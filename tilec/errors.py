@@ -61,6 +61,12 @@ class UnavailableError(TilecError):
     exit_code = 6
 
 
+class UnverifiedError(TilecError):
+    """Nothing could be compared: whether the compiled model is right is not known."""
+
+    exit_code = 7
+
+
 def did_you_mean(word: str, options: Iterable[str]) -> str | None:
     """The option closest to `word`, or None when nothing is near."""
     by_lower = {option.lower(): option for option in options}

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 from report.plans import layers, plan
 
-from tilec.cli.summary import plan_details, plan_line, plan_summary, verify_details
+from tilec.cli.summary import plan_details, plan_line, plan_summary, verified_line, verify_details
 from tilec.ir.expr import Const
+from tilec.ir.graph import Call
 from tilec.ir.plan import Bound
 from tilec.ir.text import parse_expr
 
@@ -68,3 +69,19 @@ def test_tasks_for_all_units_stand_beside_what_one_unit_attains():
     assert told["bounds"]["parallel_bytes"] == 10240
     detail = plan_details(bounds_of(2304, parallel=3072))[0]
     assert detail.endswith(", smem 4.5 KiB, 2.00x of 2.2 KiB known, 1.50x of 3.0 KiB in parallel, at least 2.0 KiB")
+
+
+def test_a_model_that_all_runs_on_onnxruntime_has_a_line_that_says_so():
+    """A tree ensemble has no group of which anything could be told."""
+    call = Call("fallback/0.onnx", (), ())
+    assert plan_line(replace(predicted(0), groups=(), calls=(call,))) == "plan: no groups, all runs on onnxruntime"
+    report = {"verified_on": "host", "groups": {"total": 0, "verified": 0}, "samples": [{}, {}], "variants": {}}
+    assert verified_line(report) == "verified on: host at 2 sizes, all on onnxruntime"
+
+
+def test_the_line_of_a_verification_tells_what_has_another_reference_or_none():
+    refused = [{"because": "b is 0", "reference": "graph"}, {"because": "it died", "reference": "none"}]
+    left = [{"because": "i is outside"}]
+    report = {"verified_on": "host", "refused": [*refused, refused[0]], "left_out": left}
+    line = "verified on: host; 2 cases against graph: b is 0; 2 cases left out: it died"
+    assert verified_line(report) == line

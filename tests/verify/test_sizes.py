@@ -26,11 +26,13 @@ from tilec.ir.verify.program import check_program
 from tilec.scheduler import schedule
 from tilec.spec.recipe import ScheduleOptions, VerifyOptions
 from tilec.spec.resolve import resolve_device
-from tilec.verify import on_machine, sized_checks
+from tilec.verify import cases, on_machine, references, sized_checks
 from tilec.verify.cases import cases_of
+from tilec.verify.native import verify_native
 from tilec.verify.outcome import Outcome
 from tilec.verify.reported_sizes import reported_symbols
 from tilec.verify.stage import verify
+from tilec.verify.verdict import silent
 from verify.builds import OPTIONS, generated, planned_for_sizes, wrong_from
 from verify.here import in_this_process
 
@@ -173,13 +175,71 @@ def test_sizes_that_nothing_fulfils_are_not_verified(built: Built) -> None:
     assert "no sizes were found" in outcome.report["because"]
 
 
+def indexed(folder: Path, index: str = "i") -> tuple[Path, Plan]:
+    """Elements of x[b, n] that an input names."""
+    ports = [value("x", "b", "n"), helper.make_tensor_value_info(index, onnx.TensorProto.INT64, ["k"])]
+    node = helper.make_node("Gather", ["x", index], ["y"], axis=1)
+    model = save(folder / "model.onnx", [node], ports, [value("y", "b", "k")])
+    return model, schedule(import_model(model).graph, resolve_device("zen5-avx512"), ScheduleOptions())
+
+
+def test_no_sample_has_nothing_that_an_index_could_name(tmp_path: Path) -> None:
+    model, plan = indexed(tmp_path)
+    sizes = [case.sizes for case in cases_of(plan, OPTIONS, model)]
+    assert min(each["b"] for each in sizes) == min(each["k"] for each in sizes) == 0
+    assert min(each["n"] for each in sizes) == 1
+
+
+def test_a_loop_has_steps_whatever_expression_their_number_is(tmp_path: Path) -> None:
+    """Steps of two columns each of x: at one column there are none."""
+    weights = {"w": np.ones((1, 3, 4)), "r": np.ones((1, 3, 3)), "k": np.ones((4, 2, 2))}
+    nodes = [
+        helper.make_node("Conv", ["x", "k"], ["c"], strides=[2], name="conv"),
+        helper.make_node("Transpose", ["c"], ["s"], perm=[2, 0, 1]),
+        helper.make_node("RNN", ["s", "w", "r"], ["", "y"], hidden_size=3),
+    ]
+    tensors = [onnx.numpy_helper.from_array(np.asarray(v, np.float32), n) for n, v in weights.items()]
+    model = save(tmp_path / "model.onnx", nodes, [value("x", "n", 2, "t")], [value("y", 1, "n", 3)], tensors)
+    plan = schedule(import_model(model).graph, resolve_device("zen5-avx512"), ScheduleOptions())
+    anything = replace(plan, symbol_ranges={})
+    assert any(call.loop for call in plan.calls)
+    assert all(case.sizes["t"] >= 2 and case.sizes["n"] for case in cases_of(anything, OPTIONS, model))
+
+
+def test_samples_fit_into_a_budget_of_memory_and_operations(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, model, plan, body = built
+    assert max(case.sizes["batch"] for case in cases_of(plan, OPTIONS, model)) == 200
+    most = 100 * 16 * 4 * cases.SAMPLES
+    monkeypatch.setattr(cases, "MEMORY", most)  # x[batch, 16] and y[batch, 8]
+    drawn = [case.sizes["batch"] for case in cases_of(plan, OPTIONS, model)]
+    assert 40 in drawn
+    assert max(drawn) * 24 * 4 * cases.SAMPLES <= most
+    monkeypatch.setattr(cases, "MEMORY", 0)
+    assert [case.sizes["batch"] for case in cases_of(plan, OPTIONS, model)] == [1]  # the least work
+    monkeypatch.undo()
+    assert run((folder, model, plan, body)).report["sampled_within"] == sized_checks.WITHIN
+
+
+def test_inputs_that_the_compiled_model_refuses_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, plan = indexed(tmp_path)
+    body = generated(plan, tmp_path, "zen5-avx512").body
+    monkeypatch.setattr(cases, "_drawable", lambda plan: plan)
+    zeros = {"y": np.zeros((3, 2), np.float32)}
+    monkeypatch.setattr(references.Reference, "attempted", lambda _self, _feeds: zeros)
+    with in_this_process():
+        outcome = verify_native(tmp_path, plan, body, model, replace_options(sizes=({"n": 0, "b": 3, "k": 2},)), silent)
+    assert outcome.report["verdict"] == "unverified"
+    assert "index 0" in outcome.report["because"]
+    assert "n=0" in outcome.report["because"]
+
+
 def test_symbols_left_out_have_the_sizes_of_the_plan(built: Built) -> None:
     _, model, plan, _ = built
     assert complete_sizes(plan, {}) == {"batch": 40}
-    cases = cases_of(plan, OPTIONS, model)
-    assert all(not case.plan.symbols for case in cases)
-    assert cases[0].place == " at batch=40"
-    assert cases[2].feeds["x"].shape == (cases[2].sizes["batch"], 16)
+    sampled = cases_of(plan, OPTIONS, model)
+    assert all(not case.plan.symbols for case in sampled)
+    assert sampled[0].place == " at batch=40"
+    assert sampled[2].feeds["x"].shape == (sampled[2].sizes["batch"], 16)
     static = replace(plan, symbols=(), symbol_ranges={})
     with pytest.raises(UsageError, match="Its sizes are fixed"):
         cases_of(static, replace_options(sizes=({"batch": 3},)), model)

@@ -6,8 +6,11 @@ import pytest
 from onnx import TensorProto, helper
 
 from tilec.errors import TilecError
+from tilec.spec.recipe import VerifyOptions
 from tilec.verify import native, references, verdict
+from tilec.verify.cases import cases_of
 from tilec.verify.native import verify_native
+from tilec.verify.remote import RemoteError
 from tilec.verify.runners import OnnxReference
 from tilec.verify.step_checks import StepChecks
 from verify.builds import OPTIONS, compiled, generated, ill_conditioned, planned
@@ -46,10 +49,39 @@ def test_a_model_that_onnxruntime_cannot_load_has_another_reference(tmp_path):
 
 
 def test_inputs_that_onnxruntime_refuses_are_no_mismatch(tmp_path):
-    """Integers divided by zeros."""
-    outcome = verified(tmp_path, [helper.make_node("Div", ["a", "b"], ["y"])], {"a": [9], "b": [9]}, TensorProto.INT32)
+    """Integers divided by zeros, which one of the two draws of two elements has: the other keeps its reference."""
+    outcome = verified(tmp_path, [helper.make_node("Div", ["a", "b"], ["y"])], {"a": [2], "b": [2]}, TensorProto.INT32)
     assert outcome.failure is None
-    assert outcome.report["reference"] == "graph"
+    assert outcome.report["reference"] == "onnxruntime"
+    (refused,) = outcome.report["refused"]
+    assert refused["reference"] == "graph"
+    assert "division" in refused["because"].lower()
+
+
+class Dying(references.Reference):
+    """A reference whose process ends, as one does that an abort ends, when it is asked for the third time."""
+
+    asked = 0
+
+    def attempted(self, feeds, names=None):
+        Dying.asked += 1
+        if Dying.asked % 3 == 0:
+            raise RemoteError("onnxruntime was ended by signal SIGABRT")
+        return super().attempted(feeds, names)
+
+
+@pytest.mark.parametrize(("seeds", "known"), [(4, 3), (9, 4)], ids=["once", "again and again"])
+def test_a_reference_that_dies_has_no_answer_for_that_case_alone(tmp_path, monkeypatch, seeds, known):
+    """The others' outputs stay those of onnxruntime, in a process of its own; after two deaths it is asked no more."""
+    monkeypatch.setattr(references, "Reference", Dying)
+    monkeypatch.setattr(Dying, "asked", 0)
+    path, plan, _ = compiled(tmp_path, [helper.make_node("Exp", ["x"], ["y"])], {"x": [7]})
+    cases = cases_of(plan, VerifyOptions(seeds=tuple(range(seeds))), path)
+    expected = references.expected_outputs(tmp_path, path, cases)
+    assert list(expected.references).count("onnxruntime") == known
+    assert set(expected.references) == {"onnxruntime", "onnx"}
+    assert all(each is not None for each in expected.outputs)
+    assert {each["because"] for each in expected.report()["refused"]} == {"onnxruntime was ended by signal SIGABRT"}
 
 
 def test_conversions_that_onnx_leaves_undefined_are_no_mismatch(tmp_path):

@@ -9,6 +9,7 @@ import typer
 from tilec.cli.console import Console
 from tilec.cli.import_ import folder_of
 from tilec.cli.options import (
+    AllowUnverified,
     AsJson,
     Budget,
     Device,
@@ -25,6 +26,7 @@ from tilec.cli.options import (
     flags,
     job_on_device,
 )
+from tilec.cli.unverified import require_verified
 from tilec.errors import ArtifactError, UsageError
 from tilec.pipeline import FILES, compile_model, read_run, read_source
 
@@ -52,6 +54,7 @@ def compile_(
     no_bounds: NoBounds = False,
     recipe: Recipe = None,
     strict: Strict = False,
+    allow_unverified: AllowUnverified = False,
     first: Annotated[str, typer.Option("--from", metavar="STAGE", help="First stage to run.")] = "import",
     last: Annotated[str, typer.Option("--to", metavar="STAGE", help="Last stage to run.")] = "verify",
     print_recipe: PrintRecipe = False,
@@ -86,6 +89,7 @@ def compile_(
         shapes=shape,
         likely=read_counts(shapes_from).likely() if shapes_from is not None else None,
         strict=strict,
+        allow_unverified=allow_unverified,
         threads=threads,
         profile=profile,
         record=record,
@@ -118,6 +122,8 @@ def compile_(
         summary["verified_on"] = done["verify"].body["verified_on"]
     if json:
         console.json(summary)
+    if "verify" in done:
+        require_verified(done["verify"].body, job.recipe.verify, folder)
 
 
 def _refuse_other_device(folder: Path, device: str) -> None:

@@ -74,6 +74,9 @@ ShapesFrom = Annotated[
     Path | None,
     typer.Option("--shapes-from", metavar="FILE", help="Sizes that sessions counted (sizes.json): the likely ones."),
 ]
+AllowUnverified = Annotated[
+    bool, typer.Option("--allow-unverified", help="Exit with 0 though nothing could be verified (else 7).")
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Operators that fall back are an error (exit 5).")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Worker threads (default: cores of the device).")]
 Model = Annotated[
@@ -109,6 +112,7 @@ def flags(
     shapes: Iterable[str] | None = None,
     likely: Mapping[str, list[int]] | None = None,
     strict: bool = False,
+    allow_unverified: bool = False,
     threads: int | None = None,
     profile: bool = False,
     record: str | None = None,
@@ -133,6 +137,8 @@ def flags(
     for symbol, frequent in (likely or {}).items():
         if given.get(f"shapes.{symbol}.value", ("", None))[1] is None:
             given[f"shapes.{symbol}.likely"] = ("--shapes-from", frequent)
+    if allow_unverified:
+        given["verify.allow_unverified"] = ("--allow-unverified", True)
     if strict:
         given["fallback"] = ("--strict", "refuse")
     if threads is not None:

@@ -73,6 +73,8 @@ def plan_line(plan: Plan, sizes: Mapping[str, int] | None = None) -> str:
     symbols are for the sizes that it is made for, or for the `sizes` that it is bound to: ` at batch=1, seq=128`.
     """
     summary = plan_summary(plan)
+    if not plan.groups:
+        return "plan: no groups, all runs on onnxruntime" if plan.calls else "plan: no groups, nothing is computed"
     groups = f"{summary['stitched']} stitched, {summary['register_fused']} register-fused, {summary['single']} single"
     levels = dict.fromkeys((lowest(plan), *(name for name in plan.unfused)))
     moved = ", ".join(_pair(plan, level) for level in levels)
@@ -107,7 +109,8 @@ def _known(ratio: Ratio, shift: int) -> str:
 
 def verified_line(report: Mapping[str, Any]) -> str:
     """`verified on: host`, or the tile machine or nothing, with the reason and the verified part of the model; of a
-    model with symbols at how many sizes, and how many of its variants ran."""
+    model with symbols at how many sizes, and how many of its variants ran; and what other inputs were judged by, or
+    why they were not."""
     why = f" ({report['because']})" if report.get("because") else ""
     groups = report.get("groups", {"total": 0, "verified": 0})
     part = f": {groups['verified']} of {groups['total']} groups" if groups["verified"] < groups["total"] else ""
@@ -116,8 +119,25 @@ def verified_line(report: Mapping[str, Any]) -> str:
     worst = [f"{name} {text}" for name, text in (_judged(*each) for each in report.get("outputs", {}).items()) if text]
     against = f", against {report['reference']}: {report['reference_because']}" if "reference_because" in report else ""
     return "; ".join(
-        [f"verified on: {report['verified_on']}{why}{_sampled(report)}{part}{against}", *worst, *_far(report)]
+        [
+            f"verified on: {report['verified_on']}{why}{_sampled(report)}{part}{against}",
+            *_otherwise(report),
+            *worst,
+            *_far(report),
+        ]
     )
+
+
+def _otherwise(report: Mapping[str, Any]) -> list[str]:
+    """`1 case against graph: REASON` of inputs that the reference has no answer for, `1 case left out: REASON` of those
+    that were not compared."""
+    found: dict[str, list[str]] = {}
+    for each in report.get("refused", ()):
+        how = f"against {each['reference']}" if each["reference"] != "none" else "left out"
+        found.setdefault(how, []).append(each["because"])
+    for each in report.get("left_out", ()):
+        found.setdefault("left out", []).append(each["because"])
+    return [f"{len(why)} {'case' if len(why) == 1 else 'cases'} {how}: {why[0]}" for how, why in found.items()]
 
 
 def _far(report: Mapping[str, Any]) -> list[str]:
@@ -137,7 +157,8 @@ def _sampled(report: Mapping[str, Any]) -> str:
     variants = [each for group in report["variants"].values() for each in group]
     ran, count = sum(bool(each["samples"]) for each in variants), len(report["samples"])
     plural = "variant" if len(variants) == 1 else "variants"
-    return f" at {count} {'size' if count == 1 else 'sizes'}, {ran} of {len(variants)} {plural} ran"
+    part = f"{ran} of {len(variants)} {plural} ran" if variants else "all on onnxruntime"
+    return f" at {count} {'size' if count == 1 else 'sizes'}, {part}"
 
 
 def _judged(name: str, output: Mapping[str, Any]) -> tuple[str, str]:

@@ -21,7 +21,8 @@ TERMINATED = 143
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 failed, 2 usage or invalid config, 3 changes present (diff --exit-code), 4 verification "
-    "mismatch, 5 unsupported operator or feature, 6 device or toolchain unavailable, 130 interrupted."
+    "mismatch, 5 unsupported operator or feature, 6 device or toolchain unavailable, 7 nothing verified, "
+    "130 interrupted."
 )
 
 _COMMON: dict[str, Any] = {

@@ -7,13 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, Model, Recipe, device_of, flags, job_on_device, job_without_device, known_device
+from tilec.cli.options import (
+    AllowUnverified,
+    AsJson,
+    Model,
+    Recipe,
+    device_of,
+    flags,
+    job_on_device,
+    job_without_device,
+    known_device,
+)
 from tilec.cli.shape_flags import parse_shapes
+from tilec.cli.unverified import require_verified
 from tilec.errors import TilecError, UsageError, VerificationMismatch
 from tilec.pipeline import StageInput, read_run, read_source, run_stage, stage_named
 
 if TYPE_CHECKING:
     from tilec.artifact import Artifact
+    from tilec.spec.recipe import VerifyOptions
 
 
 def verify(
@@ -40,6 +52,7 @@ def verify(
             "--least-share", metavar="SHARE", min=0, max=1, help="Refuse to pass fewer of the groups than this."
         ),
     ] = None,
+    allow_unverified: AllowUnverified = False,
     on: Annotated[
         Literal["host", "emulator", "machine"] | None,
         typer.Option("--on", help="What runs the code: this machine, the emulator of GPU kernels or the tile machine."),
@@ -68,7 +81,7 @@ def verify(
 
     --reduce compiles parts of the model as --recipe says (default: as recipe.yaml beside the plan says).
     """
-    given = flags()
+    given = flags(allow_unverified=allow_unverified)
     if per_group:
         given["verify.per_group"] = ("--per-group", True)
     if inputs is not None:
@@ -90,7 +103,7 @@ def verify(
         _reduce(console, source, recipe, given, model, output or Path("repro"), json)
         return
     try:
-        artifact = _verified(console, source, recipe, given, model)
+        artifact, options = _verified(console, source, recipe, given, model)
     except VerificationMismatch:
         written = read_source("report", source.folder).artifact
         assert written is not None
@@ -103,12 +116,14 @@ def verify(
             _write(junit, junit_of_error(source.folder.resolve().name, error))
         raise
     _tell(console, source, artifact, junit, json)
+    require_verified(artifact.body, options, source.folder)
 
 
 def _verified(
     console: Console, source: StageInput, recipe: str | None, given: dict[str, Any], model: Path | None
-) -> "Artifact":
-    """The report, written unless it is fresh. Raises VerificationMismatch when its verdict is a mismatch."""
+) -> "tuple[Artifact, VerifyOptions]":
+    """The report, written unless it is fresh, and the options that it was made with. Raises VerificationMismatch when
+    its verdict is a mismatch."""
     from tilec.cli.plan_origin import plan_as_it_stands
     from tilec.cli.summary import placement_line, plan_line
     from tilec.spec.probe import cache_folder
@@ -123,7 +138,7 @@ def _verified(
     console.note(plan_line(read.plan))
     if read.note:
         console.note(f"{plan.place}: {read.note}")
-    return run_stage(stage, job, source, source.folder / stage.file)
+    return run_stage(stage, job, source, source.folder / stage.file), job.recipe.verify
 
 
 def _tell(console: Console, source: StageInput, artifact: "Artifact", junit: Path | None, json: bool) -> None:

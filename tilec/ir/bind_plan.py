@@ -10,6 +10,7 @@ from tilec.ir.algebra import simplify
 from tilec.ir.bind import bound_constraints, bound_node, bound_tensor
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const, Expr, substitute
+from tilec.ir.graph import Opaque
 from tilec.ir.plan import Cost, Group, Plan, Variant
 from tilec.ir.sizes import broken_constraints, pivot_sizes
 
@@ -25,6 +26,7 @@ def bind_plan(plan: Plan, sizes: Mapping[str, int]) -> Plan:
         symbols=(),
         tensors={name: bound_tensor(tensor, values) for name, tensor in plan.tensors.items()},
         groups=tuple(_bound_group(group, values, sizes) for group in plan.groups),
+        opaque={name: _bound_opaque(value, sizes) for name, value in plan.opaque.items()},
         ranges=tuple(replace(r, extent=simplify(substitute(r.extent, values))) for r in plan.ranges),
         unfused={level: simplify(substitute(moved, values)) for level, moved in plan.unfused.items()},
         symbol_ranges={},
@@ -74,6 +76,12 @@ def with_cost_of(plan: Plan, counted: Plan) -> Plan:
         for group, other in pairs
     )
     return replace(plan, groups=groups, unfused=counted.unfused, bounds=counted.bounds)
+
+
+def _bound_opaque(value: Opaque, sizes: Mapping[str, int]) -> Opaque:
+    if value.shape is None:
+        return value
+    return replace(value, shape=tuple(sizes.get(e, e) if isinstance(e, str) else e for e in value.shape))
 
 
 def _bound_group(group: Group, values: Mapping[str, Expr], sizes: Mapping[str, int]) -> Group:

@@ -6,7 +6,7 @@ around the tiles of extents that vary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -28,6 +28,7 @@ from tilec.ir.sizes import (
     class_sizes,
     further_sizes,
 )
+from tilec.ir.types import numpy_dtype
 
 MOST = 10
 """Number of samples, unless variants need more."""
@@ -61,18 +62,19 @@ def sample_sizes(
     most: int = MOST,
     cost: Callable[[Sizes], int] | None = None,
     budget: int | None = None,
+    fits: Callable[[Sizes], bool] = lambda _sizes: True,
 ) -> tuple[dict[str, int], ...]:
     """Sizes of all symbols of a plan that its ranges and constraints allow, the same for a seed; empty where none are
     found.
 
     Every variant of every group that sizes other than 0 reach runs at one of them at least; further ones, up to `most`
     in all, are those that show most. `cost` (default: the operations of the plan) decides between equals; samples that
-    no variant needs end where the sum of all would exceed a `budget` of it.
+    no variant needs end where the sum of all would exceed a `budget` of it. Sizes that do not fit are none of them.
     """
     if not plan.symbols:
         return ({},)
     weights = dict(_interesting(plan))
-    found = _candidates(plan, weights, seed, cost or partial(operations, plan))
+    found = [each for each in _candidates(plan, weights, seed, cost or partial(operations, plan)) if fits(each.sizes)]
     chosen: list[_Candidate] = []
     computing = [each for each in found if all(each.sizes.values())] or found
     missing = {goal for each in computing for goal in each.goals if goal[0] == "variant"}
@@ -95,9 +97,25 @@ def sample_sizes(
     return tuple(dict(each.sizes) for each in _in_order(chosen, plan))
 
 
+def smallest_sizes(plan: Plan, seed: int, size: Callable[[Sizes], int]) -> tuple[dict[str, int], ...]:
+    """Of the sizes among which samples are chosen the one of the least `size`; empty where none are found."""
+    found = _candidates(plan, {}, seed, size)
+    computing = [each for each in found if all(each.sizes.values())] or found
+    return tuple(dict(each.sizes) for each in sorted(computing, key=lambda each: each.cost)[:1])
+
+
 def operations(plan: Plan, sizes: Sizes) -> int:
     """Floating-point operations of a plan at some sizes."""
     return sum(int(integer(group.cost.flops, sizes)) for group in plan.groups)
+
+
+def tensor_bytes(plan: Plan, names: Iterable[str], sizes: Sizes) -> int:
+    """Bytes of some tensors of a plan at some sizes, as NumPy has them."""
+    tensors = (plan.tensors[name] for name in names if name in plan.tensors)
+    return sum(
+        prod(max(0, int(integer(extent, sizes))) for extent in each.shape) * numpy_dtype(each.ttype).itemsize
+        for each in tensors
+    )
 
 
 def variant_number(group: Group, sizes: Sizes) -> int:

@@ -152,6 +152,9 @@ class VerifyOptions(Spec):
         default=(), description="sizes of symbols to verify at, instead of samples; symbols left out: the plan's own"
     )
     least_share: float = Field(default=0.0, ge=0, le=1, description="share of groups below which a pass is refused")
+    allow_unverified: bool = Field(
+        default=False, description="whether a model that nothing can be said about passes: `verified on: nothing`"
+    )
     on: Literal["host", "emulator", "machine"] | None = Field(
         default=None,
         description="what runs the code: this machine, the emulator of GPU kernels, the tile machine; the first that "
@@ -193,7 +196,12 @@ class CompileRecipe(Spec):
         Of a tuning record and of inputs the content counts, not where they are or who wrote them.
         """
         told = "print_between_passes"
-        left_out = {"import_": {told}, "schedule": {"profile", "record", told}, "codegen": {told}, "verify": {"inputs"}}
+        left_out = {
+            "import_": {told},
+            "schedule": {"profile", "record", told},
+            "codegen": {told},
+            "verify": {"inputs", "allow_unverified"},
+        }
         if self.schedule.units is None:
             left_out["schedule"].add("units")
         if not self.verify.sizes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,15 @@ import numpy as np
 
 from tilec.errors import UsageError
 from tilec.ir.bind_plan import bind_plan, complete_sizes, plan_sizes
-from tilec.ir.expr import Var
+from tilec.ir.expr import Binary, Const, Var, variables
 from tilec.ir.plan import Plan
 from tilec.ir.port_sizes import port_sizes
-from tilec.ir.samples import sample_sizes
-from tilec.ir.sizes import SymbolRange, broken_constraints, sizes_text
+from tilec.ir.samples import operations, sample_sizes, smallest_sizes, tensor_bytes
+from tilec.ir.sizes import Constraint, SymbolRange, broken_constraints, sizes_text
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.input_files import Feeding, feedings, feeds_of, read_arrays
 from tilec.verify.inputs import Array
+from tilec.verify.nodes import read_by
 from tilec.verify.reported_sizes import reported_sizes, reported_symbols, with_told_sizes_alone
 
 Sizes = Mapping[str, int]
@@ -28,6 +30,13 @@ SAMPLES = 10
 
 BUDGET = 1 << 38
 """Floating-point operations of all samples together, unless variants need more: a few seconds of two cores."""
+
+LARGEST_SHARE = 16
+"""Times that budget that a single sample may take where a variant needs it."""
+
+MEMORY = 1 << 30
+"""Bytes of the tensors of one group at a sample, and of the inputs and outputs of all samples together: each is held by
+some processes at once."""
 
 
 @dataclass(frozen=True)
@@ -64,23 +73,56 @@ def cases_of(plan: Plan, options: VerifyOptions, model: Path, most: int = SAMPLE
     if options.inputs is not None:
         sizes: tuple[Sizes, ...] = (_sizes_of_file(plan, Path(options.inputs)),)
     else:
-        sizes = named or sample_sizes(_with_steps(with_told_sizes_alone(plan)), options.seeds[0], most, budget=BUDGET)
+        sizes = named or _samples(plan, options.seeds[0], most)
     cases = tuple(Case(chosen[n % len(chosen)], bind_plan(plan, each), each) for n, each in enumerate(sizes))
     if not reported_symbols(plan):
         return cases
     return _with_reported_sizes(plan, model, cases, all_run=bool(named) or options.inputs is not None)
 
 
-def _with_steps(plan: Plan) -> Plan:
-    """The plan without sizes at which a loop has no steps or empty operands: onnxruntime leaves final states of no
-    steps undefined, and recurrences of an empty batch end its process."""
-    shapes = [plan.tensors[port.tensor].shape for call in plan.calls if call.loop == "start" for port in call.inputs]
+def fits(plan: Plan, sizes: Sizes) -> bool:
+    """Whether a sample of these sizes is within what one sample may take: the operations of many, and the memory of
+    inputs, outputs and the largest group."""
+    ports = tensor_bytes(plan, {port.tensor for port in (*plan.inputs, *plan.outputs)}, sizes)
+    groups = (
+        tensor_bytes(plan, {*read_by(group), *group.outputs} - plan.constants.keys(), sizes) for group in plan.groups
+    )
+    return (
+        operations(plan, sizes) <= LARGEST_SHARE * BUDGET
+        and ports <= MEMORY // SAMPLES
+        and max(groups, default=0) <= MEMORY
+    )
+
+
+def _samples(plan: Plan, seed: int, most: int) -> tuple[Sizes, ...]:
+    """Samples of sizes that inputs can be drawn for and that fit; where none does, the smallest."""
+    told = with_told_sizes_alone(plan)
+    for drawn in (_drawable(told), told):
+        found = sample_sizes(drawn, seed, most, budget=BUDGET, fits=partial(fits, plan))
+        if any(all(sizes.values()) for sizes in found):
+            return found
+        if smallest := smallest_sizes(drawn, seed, partial(operations, plan)):
+            return smallest
+    return ()
+
+
+def _drawable(plan: Plan) -> Plan:
+    """The plan without sizes at which a loop has no steps or empty operands (onnxruntime leaves final states of no
+    steps undefined, and recurrences of an empty batch end its process), and at which nothing is there that an index
+    among the inputs could be the place of."""
+    loops = [plan.tensors[port.tensor].shape for call in plan.calls if call.loop == "start" for port in call.inputs]
+    used = {extent: "a loop" for shape in loops for extent in shape if variables(extent)}
+    used |= {each.extent: each.node for each in plan.ranges if variables(each.extent)}
     ranges = dict(plan.symbol_ranges)
-    for name in {extent.name for shape in shapes for extent in shape if isinstance(extent, Var)}:
-        known = ranges.get(name, SymbolRange())
+    constraints = list(plan.constraints)
+    for extent, origin in used.items():
+        if not isinstance(extent, Var):
+            constraints.append(Constraint(Binary(">=", extent, Const(1)), origin))
+            continue
+        known = ranges.get(extent.name, SymbolRange())
         if known.most != 0:
-            ranges[name] = replace(known, low=max(known.low, 1))
-    return replace(plan, symbol_ranges=ranges)
+            ranges[extent.name] = replace(known, low=max(known.low, 1))
+    return replace(plan, symbol_ranges=ranges, constraints=tuple(constraints))
 
 
 def _with_reported_sizes(plan: Plan, model: Path, cases: Sequence[Case], *, all_run: bool) -> tuple[Case, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilec.errors import ArtifactError, TilecError, UnavailableError
+from tilec.errors import ArtifactError, TilecError, UnavailableError, UsageError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.accuracy import accuracy_report
@@ -14,10 +14,19 @@ from tilec.verify.cases import Case, cases_of, steps_at
 from tilec.verify.compare import Comparison
 from tilec.verify.groups import GroupCheck
 from tilec.verify.input_files import unfeedable
+from tilec.verify.inputs import Draw
 from tilec.verify.locate import Divergence, diverging_origin
 from tilec.verify.nodes import behind_calls
-from tilec.verify.outcome import Checked, Outcome, group_summary, not_verified, outputs_report, run_record
-from tilec.verify.references import NONE, expected_outputs
+from tilec.verify.outcome import (
+    NAME_INPUTS,
+    Checked,
+    Outcome,
+    group_summary,
+    not_verified,
+    outputs_report,
+    run_record,
+)
+from tilec.verify.references import NONE, expected_outputs, phrase
 from tilec.verify.remote import Remote
 from tilec.verify.runners import Compiled
 from tilec.verify.sized_checks import NO_SIZES, with_sizes
@@ -36,7 +45,8 @@ def verify_native(
     Each side runs in a process of its own, one after the other, so that a crash is reported and their memory does not
     add up; for the same reason draws are made again instead of kept. Then the library runs launch by launch, and its
     groups are compared with their expressions on their own operands: all of them when asked for or when an output
-    exceeds its tolerance, else as many kernels as the budget allows. Raises TilecError when one side cannot run.
+    exceeds its tolerance, else as many kernels as the budget allows. Random inputs that the compiled model refuses are
+    left out, and the report says so. Raises TilecError when one side cannot run.
     """
     undrawn = unfeedable(plan, options.inputs)
     if undrawn is not None:
@@ -47,45 +57,59 @@ def verify_native(
     steps = 2 * len(cases)
     expected = expected_outputs(folder, model, cases)
     if expected.reference == NONE:
-        return not_verified(f"{expected.because}; name inputs that the model accepts with --inputs FILE.npz")
+        return not_verified(f"{expected.refusals[0]}; {NAME_INPUTS}")
+    cases = tuple(expected.cases)
     advance(len(cases), steps)
-    foreign = [port.name for port in plan.outputs if port.name not in expected.outputs[0]]
+    known = next(each for each in expected.outputs if each is not None)
+    foreign = [port.name for port in plan.outputs if port.name not in known]
     if foreign:
-        hint = f"The model has {', '.join(expected.outputs[0])}."
+        hint = f"The model has {', '.join(known)}."
         raise ArtifactError(f"the plan has the output {foreign[0]!r}, which the model does not have", str(folder), hint)
-    report: dict[str, Any] = {"reference": expected.reference, "verdict": "pass"}
-    if expected.because:
-        report["reference_because"] = expected.because
+    report: dict[str, Any] = {"verdict": "pass", **expected.report()}
     if expected.random:
         report["random"] = list(expected.random)
+    refused: list[tuple[Case, UsageError]] = []
     with Remote("the compiled model", Compiled, folder) as compiled:
         compiled.ready()
         report["verified_on"] = compiled.call("place")
         checked: list[Checked] = []
         unstable: tuple[str, ...] = ()
         divergence: Divergence | None = None
-        for i, case in enumerate(cases):
+        for i, (case, right) in enumerate(zip(cases, expected.outputs, strict=True)):
+            if right is None:
+                continue
             feeds = case.feeds
             allowed = _allowed(case, options, expected.random)
             subject = Subject(folder, case.plan, steps_at(kernels, case), model, compiled)
-            actual, differing = compiled.call("run_twice", feeds, behind_calls(plan))
+            told = compiled.call("run_twice", feeds, behind_calls(plan))
+            if isinstance(told, UsageError):
+                if not isinstance(case.feeding, Draw):
+                    raise told
+                refused.append((case, told))
+                continue
+            actual, differing = told
             unstable = unstable or differing
             explicit = options.tolerance is not None
             compared, wrong = judged_outputs(
-                subject, feeds, actual, expected.outputs[i], allowed, explicit, within(advance, len(cases) + i, steps)
+                subject, feeds, actual, right, allowed, explicit, within(advance, len(cases) + i, steps)
             )
             divergence = divergence or (wrong and wrong.at(case.sizes))
             checked.append(Checked(case, compared))
             advance(len(cases) + i + 1, steps)
-        seconds, threads = compiled.call("latency", cases[0].feeds)
-        choices = _choices(cases, kernels, options)
+        ran = [done.case for done in checked]
+        if not ran:
+            return not_verified(f"{refused[0][1].message}{refused[0][0].place}; {NAME_INPUTS}")
+        seconds, threads = compiled.call("latency", ran[0].feeds)
+        choices = _choices(ran, kernels, options)
         groups, stale = _group_checks(compiled, kernels, choices)
     report["outputs"] = outputs_report(checked)
-    report["groups"] = covered(_kernels(choices, kernels) if groups else (), _kernels_run(cases, kernels))
+    if refused:
+        report["left_out"] = [{"because": why.message, "sizes": dict(case.sizes)} for case, why in refused]
+    report["groups"] = covered(_kernels(choices, kernels) if groups else (), _kernels_run(ran, kernels))
     if options.per_group:
         report |= group_summary([check for check, _ in groups], len(plan.groups))
-    report |= accuracy_report(model, cases, expected.outputs)
-    run = run_record(checked, _latency(seconds, threads, cases[0]), [check for check, _ in groups])
+    report |= accuracy_report(model, ran, expected.of(ran))
+    run = run_record(checked, _latency(seconds, threads, ran[0]), [check for check, _ in groups])
     failing = next(((check, case) for check, case in groups if not check.passed), None)
     worst = _worst(checked)
     if divergence is None and failing is not None:
@@ -104,7 +128,8 @@ def verify_native(
         return sized(Outcome(report, run, checked=checked))
     report |= {"diverging": divergence.json(), "verdict": "mismatch"}
     next_step = f"`tilec verify --reduce {folder} -o repro/` makes the smallest model that fails so."
-    failure = _failure(worst, unstable, divergence, expected.phrase)
+    by = phrase(expected.by(worst[0])) if worst is not None else ""
+    failure = _failure(worst, unstable, divergence, by)
     return sized(Outcome(report, run, failure, f"{divergence.sentence()}\n  {next_step}", checked))
 
 

@@ -27,10 +27,18 @@ from tilec.verify.compare import compare
 from tilec.verify.execution_order import in_order
 from tilec.verify.groups import GroupCheck, check_group, compared, evaluated, origin_of
 from tilec.verify.inputs import Array, Draw, draws, random_tensors
-from tilec.verify.outcome import Checked, Outcome, group_summary, not_verified, outputs_report, run_record
+from tilec.verify.outcome import (
+    NAME_INPUTS,
+    Checked,
+    Outcome,
+    group_summary,
+    not_verified,
+    outputs_report,
+    run_record,
+)
 from tilec.verify.port_values import as_element, input_values
 from tilec.verify.program_files import damaged, read_programs
-from tilec.verify.references import NONE, expected_outputs
+from tilec.verify.references import NONE, expected_outputs, phrase
 from tilec.verify.sized_checks import NO_SIZES, with_sizes
 from tilec.verify.step_checks import covered
 from tilec.verify.step_runner import Step, StepResult, StepRunner
@@ -197,12 +205,13 @@ def _whole(
     fallbacks = [fallback_of(folder, plan, call) for call in plan.calls]
     expected = expected_outputs(folder, model, [case for case, _ in runs])
     if expected.reference == NONE:
-        return not_verified(f"{expected.because}; name inputs that the model accepts with --inputs FILE.npz")
-    report["reference"] = expected.reference
-    if expected.because:
-        report["reference_because"] = expected.because
+        return not_verified(f"{expected.refusals[0]}; {NAME_INPUTS}")
+    report |= expected.report()
+    runs = [(case, steps) for case, (_, steps) in zip(expected.cases, runs, strict=True)]
     pivot, planned = plan_sizes(plan), {group.name: group for group in plan.groups}
-    for number, (case, steps) in enumerate(runs):
+    for number, ((case, steps), right) in enumerate(zip(runs, expected.outputs, strict=True)):
+        if right is None:
+            continue
         allowed = tolerances(case.plan)
         if options.tolerance is not None:
             allowed = dict.fromkeys(allowed, options.tolerance)
@@ -224,20 +233,20 @@ def _whole(
             advance(number * len(steps) + done + 1, len(runs) * len(steps))
         tensors = {port.name: port.tensor for port in plan.outputs}
         actual = {name: as_element(plan, tensor, arrays[tensor]) for name, tensor in tensors.items()}
-        if number == 0 and (problem := _launches(runner, feeds, actual)):
+        if not checked and (problem := _launches(runner, feeds, actual)):
             report["verdict"] = "mismatch"
             return Outcome(report, run_record(checked, {}), problem, checked=checked)
-        outputs = [compare(name, actual[name], expected.outputs[number][name], allowed[name]) for name in allowed]
+        outputs = [compare(name, actual[name], right[name], allowed[name]) for name in allowed]
         if options.tolerance is None and not all(output.passed for output in outputs):
             checks = [check_group(step.group, case.plan, arrays, constants) for step in steps]
             groups |= {check.group: (check, case) for check in checks if not check.passed}
             if all(check.passed for check in checks):
                 inner = within(advance, (number + 1) * len(steps) - 1, len(runs) * len(steps))
-                there = expected.outputs[number]
-                outputs = reconsidered(outputs, case.plan, folder, model, feeds, actual, there, inner)
+                outputs = reconsidered(outputs, case.plan, folder, model, feeds, actual, right, inner)
         checked.append(Checked(case, outputs))
     report["outputs"] = outputs_report(checked)
-    report |= accuracy_report(model, [case for case, _ in runs], expected.outputs)
+    ran = [done.case for done in checked]
+    report |= accuracy_report(model, ran, expected.of(ran))
     report["traffic"] = counted
     found = [check for check, _ in groups.values()]
     run = run_record(checked, {}, found)
@@ -254,7 +263,8 @@ def _whole(
         return Outcome(report, run, checked=checked)
     report["verdict"] = "mismatch"
     output, case = wrong
-    message = f"output {output.output} differs from {expected.phrase}{case.place}: {output.reason}{output.size()}"
+    by = phrase(expected.by(case))
+    message = f"output {output.output} differs from {by}{case.place}: {output.reason}{output.size()}"
     return Outcome(report, run, message, checked=checked)
 
 

@@ -14,6 +14,9 @@ from tilec.verify.compare import Comparison
 from tilec.verify.groups import GroupCheck
 from tilec.verify.input_files import labelled
 
+NAME_INPUTS = "name inputs that the model accepts with --inputs FILE.npz"
+"""The way out where random inputs are refused."""
+
 _PACKAGES = ("tilec", "numpy", "onnxruntime", "apache-tvm", "apache-tvm-ffi", "apache-tvm-ffi-orcjit")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilec.errors import TilecError, UnavailableError
+from tilec.errors import TilecError, UnavailableError, UsageError
 from tilec.onnxruntime_package import import_onnxruntime
 from tilec.verify.compare import compare
 from tilec.verify.remote import Remote
@@ -65,10 +65,10 @@ class Reference:
             raise TilecError(f"onnxruntime cannot run the model: {_first_line(error)}") from error
         return dict(zip(names, arrays, strict=True))
 
-    def attempted(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any] | TilecError:
-        """Some of the outputs by name, or why it cannot run: it lives on."""
+    def attempted(self, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> dict[str, Any] | TilecError:
+        """Some of the outputs by name, or all of them, or why it cannot run: it lives on."""
         try:
-            return self.chosen(feeds, names)
+            return self.chosen(feeds, self._outputs if names is None else names)
         except TilecError as error:
             return error
 
@@ -180,17 +180,23 @@ class Compiled:
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Outputs by name. Raises TilecError when a second run gives other bytes."""
-        first, unstable = self.run_twice(feeds)
+        told = self.run_twice(feeds)
+        if isinstance(told, UsageError):
+            raise told
+        first, unstable = told
         if unstable:
             raise TilecError(f"two runs on the same inputs give different {unstable[0]}")
         return first
 
     def run_twice(
         self, feeds: Mapping[str, Any], loose: Collection[str] = ()
-    ) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Outputs by name, and the names of those that a second run gives other bytes. The `loose` ones may differ:
-        they depend on a part run by onnxruntime."""
-        first = self._session.run(feeds)
+    ) -> tuple[dict[str, Any], tuple[str, ...]] | UsageError:
+        """Outputs by name, and the names of those that a second run gives other bytes; or why the inputs are refused,
+        after which it lives on. The `loose` ones may differ: they depend on a part run by onnxruntime."""
+        try:
+            first = self._session.run(feeds)
+        except UsageError as error:
+            return error
         second = self._session.run(feeds)
         return first, tuple(
             n for n, array in first.items() if n not in loose and array.tobytes() != second[n].tobytes()

@@ -13,13 +13,16 @@ from tilec.ir.samples import operations, variant_number
 from tilec.ir.sizes import sizes_text
 from tilec.ir.text import text_of
 from tilec.ir.verify.program import check_program
-from tilec.verify.cases import Case, Sizes, steps_at
+from tilec.verify.cases import BUDGET, LARGEST_SHARE, MEMORY, Case, Sizes, steps_at
 from tilec.verify.groups import origin_of
 from tilec.verify.outcome import Outcome
 from tilec.verify.program_files import read_programs
 
 PATIENCE = 5.0
 """Seconds after which no further program is followed at samples."""
+
+WITHIN = {"bytes": MEMORY, "operations": LARGEST_SHARE * BUDGET}
+"""What one sample may take."""
 
 NO_SIZES = "no sizes were found that fulfil the ranges and constraints of the model; name some with --shape"
 
@@ -45,9 +48,11 @@ def with_sizes(
 ) -> Outcome:
     """The outcome of a model with symbols, with its samples, the variants that ran at them, and what holds of its
     programs; a program that is not legal is a mismatch."""
-    report = {**outcome.report, **samples_report(plan, cases, outcome)}
     if outcome.report["verdict"] == "unverified":
         return outcome
+    if outcome.checked and outcome.failure is None:  # others were left out
+        cases = [done.case for done in outcome.checked]
+    report = {**outcome.report, **samples_report(plan, cases, outcome), "sampled_within": WITHIN}
     report["programs"], problem = check_programs(plan, folder, kernels, cases)
     if problem is None or outcome.failure is not None:
         return replace(outcome, report=report)
@@ -63,8 +68,8 @@ def with_sizes(
 def samples_report(plan: Plan, cases: Sequence[Case], outcome: Outcome) -> dict[str, Any]:
     """The report's entries of a model with symbols: the sizes of each case with the verdict of every output, and for
     every variant of every group the numbers of the samples at which its kernel ran."""
-    verdicts = [{output.output: output.verdict for output in done.outputs} for done in outcome.checked]
-    verdicts += [{} for _ in cases[len(verdicts) :]]
+    done = [(done.case.sizes, {each.output: each.verdict for each in done.outputs}) for done in outcome.checked]
+    verdicts = [next((outputs for sizes, outputs in done if sizes == case.sizes), {}) for case in cases]
     samples = [
         {"sizes": dict(case.sizes), **({"outputs": outputs} if outputs else {})}
         for case, outputs in zip(cases, verdicts, strict=True)

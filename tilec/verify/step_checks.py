@@ -15,11 +15,12 @@ import ml_dtypes
 import numpy as np
 
 from tilec.abi.manifest import CallInput
-from tilec.ir.expr import constant_value, operands
+from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan
 from tilec.runtime.session import Memory
 from tilec.verify.groups import GroupCheck, check_group, origin_of
 from tilec.verify.inputs import Array
+from tilec.verify.nodes import read_by
 
 EVALUATED = 1 << 30
 """Operations of expressions that one verification evaluates in NumPy unless all groups are asked for."""
@@ -96,12 +97,6 @@ def write_special(array: Any, generator: np.random.Generator) -> None:
     some = generator.integers(0, flat.size, -(-flat.size // 16))
     flat[some] = generator.choice(small, some.shape).astype(array.dtype)
     flat[generator.integers(0, flat.size, 3)] = np.array([np.nan, np.inf, -np.inf]).astype(array.dtype)
-
-
-def read_by(group: Group) -> list[str]:
-    """Tensors that a group reads and does not produce."""
-    produced = {node.name for node in group.nodes}
-    return [t for t in dict.fromkeys(t for node in group.nodes for t in operands(node.expr)) if t not in produced]
 
 
 def affordable(cases: Sequence[tuple[Plan, Mapping[str, Any]]]) -> list[frozenset[str]]:

@@ -79,6 +79,13 @@ _ERRORS: tuple[tuple[str, int, str, str, str], ...] = (
         "a part of this model runs on onnxruntime, which cannot be imported",
     ),
     (
+        "UnverifiedError",
+        7,
+        "nothing could be compared: no inputs can be drawn at random, or all of them are refused",
+        "Give inputs that the model accepts with `tilec verify --inputs FILE.npz`, or say --allow-unverified.",
+        "nothing was verified: input 'items', seq(tensor(float)), cannot be drawn at random",
+    ),
+    (
         "CompilerError",
         1,
         "the compiler of a session ended without saying what is wrong with the model",
@@ -140,6 +147,10 @@ EXITS: dict[int, tuple[str, str]] = {
     4: ("verification mismatch", "4-report.json has the errors and the first group that diverges."),
     5: ("unsupported operator or feature", "`tilec import MODEL --report` lists the nodes with remedies."),
     6: ("device or toolchain unavailable", "`tilec doctor` tells what is missing."),
+    7: (
+        "nothing was verified",
+        "Give inputs that the model accepts with --inputs FILE.npz, or say --allow-unverified.",
+    ),
     130: ("interrupted with Ctrl-C", "Run it again: finished stages are skipped, nothing is half-written."),
     143: ("ended by SIGTERM", "Run it again: finished stages are skipped, nothing is half-written."),
 }
