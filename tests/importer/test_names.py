@@ -29,3 +29,9 @@ def test_identifiers_are_readable(given: str, expected: str) -> None:
 def test_each_name_is_given_once() -> None:
     names = Names()
     assert [names.take(n) for n in ("a", "a", "a_2", "a", "b")] == ["a", "a_2", "a_2_2", "a_3", "b"]
+    assert [names.numbered(n) for n in ("a", "a", "c")] == ["a_1", "a_4", "c_1"]
+
+
+def test_reserved_names_are_never_given() -> None:
+    names = Names(["n", "c_1"])
+    assert (names.take("n"), names.take("m"), names.numbered("c")) == ("n_2", "m", "c_2")

@@ -3,14 +3,17 @@
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from tests.importer.reference import save
 from tilec.errors import ConfigError, UnsupportedError, UsageError
 from tilec.importer import import_model
 from tilec.importer.ports import input_ports
 from tilec.importer.shapes import shape_text
+from tilec.ir.verify.graph import check_graph
 
 
 def info(name: str, *dims: int | str | None, kind: int = TensorProto.FLOAT) -> object:
@@ -109,3 +112,21 @@ def test_an_input_without_a_type_is_refused_at_import(
     onnx.save(helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
     with pytest.raises(ConfigError, match=f"^m.onnx: input 'x': the input has {problem}\n"):
         import_model(tmp_path / "m.onnx", fallback=fallback)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "output", "weight"),
+    [({"x": ["n", 3]}, "n", "w"), ({"n": ["b", 3], "x": ["n", 1]}, "y", "w"), ({"x": ["w", 3]}, "y", "w")],
+    ids=["an output", "an input", "a weight"],
+)
+def test_a_tensor_that_is_called_like_a_size(
+    tmp_path: Path, inputs: dict[str, list[int | str]], output: str, weight: str
+) -> None:
+    first, *others = inputs
+    nodes = [helper.make_node("Add", [first, weight], ["t"]), helper.make_node("Sum", ["t", *others], [output])]
+    ports = {name: (np.float32, shape) for name, shape in inputs.items()}
+    path = save(tmp_path / "m.onnx", nodes, ports, [output], {weight: np.ones(3, np.float32)})
+    graph = import_model(path).graph
+    assert check_graph(graph) == ()
+    assert not set(graph.symbols) & set(graph.tensors)
+    assert [port.name for port in (*graph.inputs, *graph.outputs)] == [*inputs, output]

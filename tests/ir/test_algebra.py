@@ -28,12 +28,41 @@ def value(expr: Expr, point: dict[str, int]) -> int:
             return min(value(a_, point), value(b_, point))
         case Call("maximum", (a_, b_)):
             return max(value(a_, point), value(b_, point))
+        case Call("where", (condition, yes, no)):
+            return value(yes if holds(condition, point) else no, point)
     raise AssertionError(expr)
+
+
+def holds(condition: Expr, point: dict[str, int]) -> bool:
+    match condition:
+        case Const(known):
+            return bool(known)
+        case Binary("and", left, right):
+            return holds(left, point) and holds(right, point)
+        case Binary("or", left, right):
+            return holds(left, point) or holds(right, point)
+        case Binary(op, left, right):
+            return bool(COMPARE[op](value(left, point), value(right, point)))
+        case Call("not", (inside,)):
+            return not holds(inside, point)
+    raise AssertionError(condition)
+
+
+COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq}
+
+
+def _conditions(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    compared = st.builds(Binary, st.sampled_from(list(COMPARE)), inner, inner)
+    negated = st.builds(lambda c: Call("not", (c,)), compared)
+    return st.one_of(
+        compared, negated, st.builds(Binary, st.sampled_from(["and", "or"]), compared, st.booleans().map(Const))
+    )
 
 
 def _grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     positive = st.integers(1, 12).map(Const)
     return st.one_of(
+        st.builds(lambda c, a, b: Call("where", (c, a, b)), _conditions(inner), inner, inner),
         st.builds(Binary, st.sampled_from("+-"), inner, inner),
         st.builds(Binary, st.just("*"), inner, st.integers(-4, 8).map(Const)),
         st.builds(Binary, st.sampled_from(["//", "%"]), inner, positive),
@@ -233,3 +262,25 @@ def test_what_is_found_in_ranges_is_kept_for_equal_ones() -> None:
     assert again is ranges
     assert again.limits
     assert shared_ranges({"i": (Const(0), Const(4))}) is not ranges
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("x[where(0 < 1, i, n)]", "x[i]"),
+        ("x[where(where(0 < 1, i, n) < 0, i + n, i)]", "x[i]"),
+        ("x[maximum(minimum(where(not i < 0, i, i + n), n - 1), 0)]", "x[maximum(minimum(i, n - 1), 0)]"),
+        ("x[where(y[i] < 0, y[i] + where(n < 0, i, n), y[i])]", "x[where(y[i] < 0, y[i] + n, y[i])]"),
+        ("x[y[where(i < 9, 0, i)]]", "x[y[0]]"),
+        ("where(x[i] < 0.0 and i < 0, x[i], y[i])", "y[i]"),
+        ("where(i < n, x[i], x[i])", "x[i]"),
+        ("x[where(i < n, i, n) + 1]", "x[where(i < n, i, n) + 1]"),
+    ],
+)
+def test_choices_that_ranges_decide_disappear_wherever_they_stand(text: str, plain: str) -> None:
+    assert text_of(simplify_scalar(parse_expr(text), {"i": (Const(0), Const(4))})) == plain
+
+
+def test_a_choice_is_within_what_it_chooses_from() -> None:
+    assert bounds_of(parse_expr("where(n < m, i, 7 - i)"), {"i": (Const(0), Const(4))}) == (0, 7)
+    assert bounds_of(parse_expr("where(n < m, i, m)"), {"i": (Const(0), Const(4))}) == (0, None)

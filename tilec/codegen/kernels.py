@@ -141,7 +141,8 @@ def _legal(program: Program, group: Group, variant: Variant, plan: Plan) -> Prog
         raise PlanError(unused[0], group.name)
     problems = check_program(program, {name: tensor.shape for name, tensor in plan.tensors.items()})
     if problems:
-        raise ArtifactError(f"illegal plan of group {group.name}: {problems[0]}", hint="Undo the edit of the plan.")
+        hint = "Undo the edit of the plan; where nobody edited it, this is a fault of tilec: report it with the model."
+        raise ArtifactError(f"illegal plan of group {group.name}: {problems[0]}", hint=hint)
     return program
 
 

@@ -77,12 +77,12 @@ class SerialLoop:
 
 
 class Builder:
-    """Nodes and constants collected so far; `symbols` are reserved, iterators are named differently."""
+    """Nodes and constants collected so far; tensors and iterators are not called like one of the `symbols`."""
 
     def __init__(self, symbols: Iterable[str], facts: SizeFacts = NO_FACTS) -> None:
-        self.names = Names()
-        self.sizes = AssumedSizes(facts)
         self._symbols = frozenset(symbols)
+        self.names = Names(self._symbols)
+        self.sizes = AssumedSizes(facts, self.names)
         self._values: dict[str, Value] = {}
         self._nodes: dict[str, Node] = {}
         self._stored: dict[str, Stored] = {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Iterable
+from itertools import count
 
 from tilec.ir.dots import DOTS, WORD
 from tilec.ir.expr import NEUTRAL
@@ -32,10 +34,10 @@ def identifier(name: str, fallback: str) -> str:
 
 
 class Names:
-    """A generator of unique names."""
+    """A generator of unique names, none of which is `reserved`."""
 
-    def __init__(self) -> None:
-        self._used: dict[str, int] = {}
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self._used = dict.fromkeys(reserved, 1)
 
     def take(self, wanted: str) -> str:
         """`wanted`, or `wanted_2`, `wanted_3` ... when it is taken."""
@@ -48,3 +50,9 @@ class Names:
             if name not in self._used:
                 self._used[name] = 1
                 return name
+
+    def numbered(self, wanted: str) -> str:
+        """`wanted_1`, or with the first number that makes it new."""
+        name = next(name for number in count(1) if (name := f"{wanted}_{number}") not in self._used)
+        self._used[name] = 1
+        return name

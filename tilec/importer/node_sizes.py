@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count
 
+from tilec.importer.names import Names
 from tilec.importer.shapes import ShapeError, UndecidedError, symbols_of
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Expr, Var, constant_value, variables
@@ -21,8 +21,9 @@ LARGE = 8
 class AssumedSizes:
     """The facts that translation has collected; inside of `conditional` nothing may be assumed."""
 
-    def __init__(self, facts: SizeFacts) -> None:
+    def __init__(self, facts: SizeFacts, names: Names) -> None:
         self.facts = facts
+        self.names = names
         self.fixed = False
 
     @contextmanager
@@ -43,8 +44,7 @@ class NodeSizes:
     def report(self, wanted: str, limit: Expr | None) -> Expr:
         """A fresh symbol for a size that is at most `limit`, named `wanted` and a number."""
         facts = self._known.facts
-        taken = {*facts.symbols, *facts.values}
-        name = next(name for n in count(1) if (name := f"{wanted}_{n}") not in taken)
+        name = self._known.names.numbered(wanted)
         facts = replace(facts, reported=(*facts.reported, name))
         high = None if limit is None else constant_value(limit)
         entry = SymbolRange(0, None if high is None else int(high), origin=self._origin)

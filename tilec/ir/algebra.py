@@ -125,16 +125,26 @@ def _polynomial(expr: Expr, ranges: KnownRanges) -> Polynomial:
             return _divide(polynomial(left, ranges), polynomial(right, ranges), ranges)[1]
         case Call("minimum" | "maximum" as fn, (left, right)):
             return _extremum(fn, polynomial(left, ranges), polynomial(right, ranges), ranges)
+        case Call("where", (condition, yes, no)):
+            return _choice(simplify_scalar(condition, ranges), yes, no, ranges)
         case _:
             return {(_simplify_inside(expr, ranges),): 1}
 
 
 def _simplify_inside(expr: Expr, ranges: Ranges) -> Expr:
     match expr:
-        case Access() | Call("where", _):
+        case Access():
             return rebuild(expr, lambda e: simplify_scalar(e, ranges))
         case _:
             return expr
+
+
+def _choice(condition: Expr, yes: Expr, no: Expr, ranges: KnownRanges) -> Polynomial:
+    """One of two expressions, the only one that is left where the condition is decided or both are equal."""
+    if isinstance(condition, Const):
+        return polynomial(yes if condition.value else no, ranges)
+    a, b = polynomial(yes, ranges), polynomial(no, ranges)
+    return a if a == b else {(Call("where", (condition, _expression(a), _expression(b))),): 1}
 
 
 def _extremum(fn: str, a: Polynomial, b: Polynomial, ranges: KnownRanges) -> Polynomial:
@@ -423,6 +433,12 @@ def _compound_bounds(atom: Expr, ranges: KnownRanges) -> tuple[int | None, int |
             low = pick(lows) if len(lows) >= enough else None
             high = pick(highs) if len(highs) >= 3 - enough else None
             return low, high
+        case Call("where", (_, yes, no)):
+            a, b = _bounds(polynomial(yes, ranges), ranges), _bounds(polynomial(no, ranges), ranges)
+            return (
+                None if a[0] is None or b[0] is None else min(a[0], b[0]),
+                None if a[1] is None or b[1] is None else max(a[1], b[1]),
+            )
         case _:
             return None, None
 
@@ -497,18 +513,24 @@ def simplify_scalar(expr: Expr, ranges: Ranges = _NO_RANGES) -> Expr:
     match expr:
         case Access(tensor, index):
             return Access(tensor, tuple(_simplify_index(i, ranges) for i in index))
-        case Binary(op, left, right) if op in _DECIDE and _is_index(left) and _is_index(right):
-            a, b = simplify(left, ranges), simplify(right, ranges)
+        case Binary(op, left, right) if op in _DECIDE:
+            a, b = _simplify_side(left, ranges), _simplify_side(right, ranges)
+            if not (_is_index(a) and _is_index(b)):
+                return expr if a is left and b is right else Binary(op, a, b)
             low, high = _bounds(_add(polynomial(a, ranges), polynomial(b, ranges), -1), ranges)
             decided = _DECIDE[op](low, high)
             return Binary(op, a, b) if decided is None else Const(decided)
+        case Call("not", (operand,)):
+            inside = simplify_scalar(operand, ranges)
+            return Const(not inside.value) if isinstance(inside, Const) else Call("not", (inside,))
         case Binary("and" | "or" as op, left, right):
             return _fold_boolean(op, simplify_scalar(left, ranges), simplify_scalar(right, ranges))
         case Call("where", (condition, yes, no)):
             c = simplify_scalar(condition, ranges)
             if isinstance(c, Const):
                 return simplify_scalar(yes if c.value else no, ranges)
-            return Call("where", (c, simplify_scalar(yes, ranges), simplify_scalar(no, ranges)))
+            a, b = simplify_scalar(yes, ranges), simplify_scalar(no, ranges)
+            return a if a == b else Call("where", (c, a, b))
         case Call("u32", (place,)) if _is_index(place):
             return Call("u32", (simplify(place, ranges),))
         case _:
@@ -516,7 +538,27 @@ def simplify_scalar(expr: Expr, ranges: Ranges = _NO_RANGES) -> Expr:
 
 
 def _simplify_index(index: Expr, ranges: Ranges) -> Expr:
-    return simplify(index, ranges) if _is_index(index) else rebuild(index, lambda e: _simplify_index(e, ranges))
+    """An index simplified; one that reads tensors as far as it does not."""
+    if _is_index(index):
+        return simplify(index, ranges)
+    match index:
+        case Call("where", (condition, yes, no)):
+            c = simplify_scalar(condition, ranges)
+            if isinstance(c, Const):
+                return _simplify_index(yes if c.value else no, ranges)
+            a, b = _simplify_index(yes, ranges), _simplify_index(no, ranges)
+            return a if a == b else Call("where", (c, a, b))
+        case Access():
+            return simplify_scalar(index, ranges)
+        case _:
+            made = rebuild(index, lambda e: _simplify_index(e, ranges))
+            return simplify(made, ranges) if made is not index and _is_index(made) else made
+
+
+def _simplify_side(expr: Expr, ranges: Ranges) -> Expr:
+    """One side of a comparison."""
+    made = simplify_scalar(expr, ranges)
+    return simplify(made, ranges) if _is_index(made) else made
 
 
 def _is_index(expr: Expr) -> bool:
@@ -530,6 +572,23 @@ def _is_index(expr: Expr) -> bool:
             return _is_index(left) and _is_index(right)
         case Call("minimum" | "maximum" | "neg", args):
             return all(_is_index(a) for a in args)
+        case Call("where", (condition, yes, no)):
+            return _is_condition(condition) and _is_index(yes) and _is_index(no)
+        case _:
+            return False
+
+
+def _is_condition(expr: Expr) -> bool:
+    """Whether an expression compares indices, or combines such comparisons."""
+    match expr:
+        case Const(bool()):
+            return True
+        case Binary(op, left, right) if op in _DECIDE:
+            return _is_index(left) and _is_index(right)
+        case Binary("and" | "or", left, right):
+            return _is_condition(left) and _is_condition(right)
+        case Call("not", (operand,)):
+            return _is_condition(operand)
         case _:
             return False
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from tilec.ir.contract import contract
 from tilec.ir.dots import DOTS, Dot, dot_of
-from tilec.ir.expr import NEUTRAL, Access, Binary, Call, Const, Expr, Reduce, TensorExpr, Var, variables, walk
+from tilec.ir.expr import NEUTRAL, Access, Binary, Call, Const, Expr, Reduce, Scalar, TensorExpr, Var, variables, walk
 from tilec.ir.numpy_scalars import EXACT, Array, Value, apply, cast, elements, select, ttype_of, typed, widen
 from tilec.ir.scalars import BITCASTS, is_weak, type_of
-from tilec.ir.types import TTYPES, is_float, numpy_dtype
+from tilec.ir.types import HALVES, TTYPES, is_float, numpy_dtype
 
 MAX_ELEMENTS = 1 << 22
 """Maximal number of elements of an intermediate result; larger boxes are split."""
@@ -363,6 +363,16 @@ def evaluate(
     reads = {a.tensor for a in walk(expr.body) if isinstance(a, Access)}
     windows = {t: TensorWindow(np.asarray(arrays[t]), (0,) * np.ndim(arrays[t])) for t in sorted(reads)}
     return evaluate_box(expr, Points(box, windows, symbols), ttype)
+
+
+def literal_value(expr: Expr, ttype: str) -> Scalar:
+    """The value of an expression of literals alone in a type; one without a type of its own stays in f32 where that is
+    half precision. What compiles code would compute some such expressions its own way, and refuses others: quotients by
+    0, unsigned numbers that wrap."""
+    wide = "f32" if ttype in HALVES and is_weak(type_of(expr, _UNTYPED)) else ttype
+    with np.errstate(all="ignore"):
+        value: Scalar = evaluate(TensorExpr("", (), (), (), expr), {}, ttype=wide).item()
+    return value
 
 
 def exactly_rounded(expr: Expr | TensorExpr, ttypes: Mapping[str, str] = _UNTYPED) -> bool:

@@ -221,6 +221,11 @@ class Graph:
         """Tensor -> tType."""
         return {name: tensor.ttype for name, tensor in self.tensors.items()}
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all tensors and sizes, which a new tensor may not have."""
+        return frozenset((*self.tensors, *self.symbols, *self.symbol_values))
+
     def consumers(self) -> dict[str, tuple[Node, ...]]:
         """Tensor -> nodes that read it, in topological order."""
         readers: dict[str, list[Node]] = {name: [] for name in self.tensors}

@@ -180,6 +180,15 @@ def class_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> tu
     return tuple(sizes for n, sizes in enumerate(found) if sizes != pivot and sizes not in found[:n])
 
 
+def legal_sizes(
+    symbols: Iterable[str], ranges: Mapping[str, SymbolRange], constraints: Iterable[Constraint]
+) -> tuple[dict[str, int], ...]:
+    """The sizes among those that decisions look at which fulfil all ranges and constraints; perhaps none."""
+    names, conditions = tuple(symbols), tuple(constraints)
+    tried = (pivot_sizes(names, ranges), *further_sizes(names, ranges), *class_sizes(names, ranges))
+    return tuple(sizes for sizes in tried if not broken_constraints(conditions, ranges, sizes))
+
+
 def algebra_ranges(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> KnownRanges:
     """The ranges as the algebra takes them; a symbol without an upper end is its own."""
     known = KnownRanges()

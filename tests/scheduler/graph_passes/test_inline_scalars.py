@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from scheduler.graphs import assert_same, make_graph
 
-from tilec.ir.expr import Access, Const, accesses, walk
+from tilec.ir.expr import Access, Const, Var, accesses, walk
 from tilec.ir.graph import Inline
 from tilec.ir.text import parse_expr, parse_tensor, tensor_text
 from tilec.scheduler.graph_passes.inline_scalars import inline_scalars
@@ -15,6 +15,7 @@ from tilec.scheduler.graph_passes.rewrite import (
     merge_guards,
     rename_iterators,
     substitute_accesses,
+    with_nodes,
 )
 from tilec.scheduler.refusals import RewrittenGraph
 
@@ -73,3 +74,22 @@ def test_renaming_avoids_names_and_keeps_meaning() -> None:
     assert rename_iterators(expr, frozenset({"z"})) == expr
     assert fresh("k", {"k1", "k2"}) == "k3"
     assert all(not isinstance(e, Access) or e.index != (Const(0),) for e in walk(renamed.body))
+
+
+def test_new_names_are_not_those_of_sizes() -> None:
+    """Exporters call sizes `s1` and `s77`; what a pass makes may want such names."""
+    e = {"i": "s1", "j": "y_sum1"}
+    graph = make_graph({"x": ("s1", "y_sum1")}, [("y[i, j] = x[i, j] + 1.0", e)], ["y"], symbols=["s1", "y_sum1"])
+    assert {"x", "y", "s1", "y_sum1"} == graph.names
+    assert fresh("y_sum", graph.names) == "y_sum2"
+    (node,) = graph.nodes
+    split = replace(node, expr=replace(node.expr, spatial=("s1", "j"), body=parse_expr("x[s1, j] + 1.0")))
+    rewritten = with_nodes(graph, [split])
+    assert rewritten.nodes[0].expr.spatial == ("s11", "j")
+    assert rewritten.nodes[0].expr.extents == (Var("s1"), Var("y_sum1"))
+    assert_same(graph, rewritten, {"s1": 3, "y_sum1": 2})
+
+
+def test_iterators_are_renamed_past_the_sizes_of_their_expression() -> None:
+    expr = parse_tensor("y[k] = x[k] * k1", {"k": 4})
+    assert tensor_text(rename_iterators(expr, frozenset({"k"}))) == "y[k2] = x[k2] * k1"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tilec.codegen.gpu.c_text import literal, value_type
+from tilec.ir.evaluate import literal_value
 from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Var, walk
 from tilec.ir.scalars import BITCASTS, is_weak, type_of
 from tilec.ir.types import HALVES, TTYPES
@@ -43,6 +44,8 @@ class Scalars:
         match expr:
             case Const(value):
                 return literal(value, ttype)
+            case _ if not any(isinstance(part, Var | Access) for part in walk(expr)):
+                return literal(literal_value(expr, ttype), ttype)
             case Access():
                 return self.access(expr, guarded)
             case Binary(op, left, right):

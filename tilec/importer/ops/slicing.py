@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
@@ -83,28 +84,29 @@ def _split(op: Op) -> list[Value]:
     x = op.value(0)
     axis = op.axis(op.integer("axis"), x.rank)
     sizes = op.setting(1, "split")
-    parts = _parts(op, x.shape[axis]) if sizes is None else sizes
-    if len(parts) < len(op.outputs):
-        raise op.invalid(f"{len(parts)} parts for {len(op.outputs)} outputs")
+    ends = _ends(op, x.shape[axis]) if sizes is None else _added(op, x, axis, sizes)
+    if len(ends) <= len(op.outputs):
+        raise op.invalid(f"{len(ends) - 1} parts for {len(op.outputs)} outputs")
+    parts = [(a, 1, simplify(formula("b - a", a=a, b=b))) for a, b in pairwise(ends)]
+    return [sliced(op, x, {axis: part}, output=n) for n, part in enumerate(parts[: len(op.outputs)])]
+
+
+def _added(op: Op, x: Value, axis: int, sizes: Sequence[Expr]) -> list[Expr]:
+    """The ends of parts of these sizes, 0 first."""
     ends: list[Expr] = [Const(0)]
-    for size in parts:
+    for size in sizes:
         ends.append(simplify(formula("end + size", end=ends[-1], size=size)))
     op.require_same(ends[-1], x.shape[axis], f"the parts of axis {axis} of {shape_text(x.shape)}")
-    return [
-        sliced(op, x, {axis: (start, 1, size)}, output=number)
-        for number, (start, size) in enumerate(zip(ends, parts, strict=False))
-        if number < len(op.outputs)
-    ]
+    return ends
 
 
-def _parts(op: Op, size: Expr) -> Sequence[Expr]:
-    """Equal parts; since opset 18 the last one may be smaller."""
+def _ends(op: Op, size: Expr) -> list[Expr]:
+    """The ends of equal parts, 0 first; since opset 18 the last one may be smaller."""
     number = op.integer("num_outputs", len(op.outputs))
     if number != len(op.outputs):
         raise op.invalid(f"num_outputs is {number}, the node has {len(op.outputs)} outputs")
-    whole = constant_value(size)
-    if op.opset >= 18 and whole is not None:
-        part = -(-whole // number)
-        sizes = [min(part, max(0, whole - part * i)) for i in range(number)]
-        return [Const(s) for s in sizes]
-    return [solve_reshape((size,), (Const(number), Const(-1)), zero_copies=False, sizes=op.sizes)[1]] * number
+    if op.opset >= 18:
+        part = simplify(formula("(size + n - 1) // n", size=size, n=number))
+        return [simplify(formula("minimum(part * i, size)", part=part, i=i, size=size)) for i in range(number + 1)]
+    part = solve_reshape((size,), (Const(number), Const(-1)), zero_copies=False, sizes=op.sizes)[1]
+    return [simplify(formula("part * i", part=part, i=i)) for i in range(number + 1)]

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from tilec.ir.algebra import bounds_of, equal
-from tilec.ir.bind import iterator_ranges
+from tilec.ir.algebra import Ranges, bounds_of, equal, simplify
+from tilec.ir.bind import bound_node, iterator_ranges
 from tilec.ir.call_segments import segment_of
-from tilec.ir.expr import Access, Expr, Reduce, accesses, children, variables, walk
+from tilec.ir.expr import (
+    Access,
+    Binary,
+    Const,
+    Expr,
+    Reduce,
+    accesses,
+    children,
+    constant_value,
+    substitute,
+    variables,
+    walk,
+)
 from tilec.ir.graph import Graph, Node
 from tilec.ir.scalars import fits, type_of
+from tilec.ir.sizes import legal_sizes, sizes_text
 from tilec.ir.text import tensor_text
 from tilec.ir.verify.data import (
     constant_problems,
@@ -38,15 +51,18 @@ def check_graph(graph: Graph) -> tuple[str, ...]:
     defined |= set(results)
     problems += [f"{name} has no shape and type" for name in sorted(defined - set(graph.tensors) - set(graph.opaque))]
     problems += tensor_problems(graph.tensors, graph.symbols)
+    problems += [f"{name} is a tensor and a size" for name in graph.symbols if name in graph.tensors]
     if problems:
         return tuple(problems)
     problems += port_problems(graph.inputs, graph.outputs, graph.tensors)
     problems += range_problems(graph.ranges, graph.inputs, graph.tensors, graph.symbols)
     problems += symbol_problems(graph.symbol_ranges, graph.constraints, graph.symbols, graph.symbol_values)
     problems += constant_problems(graph.constants, graph.tensors, graph.files)
-    ttypes = graph.ttypes
+    if problems:
+        return tuple(problems)
+    ttypes, sizes = graph.ttypes, legal_sizes(graph.symbols, graph.symbol_ranges, graph.constraints)
     for node in graph.nodes:
-        problems += [f"{node.name}: {problem}" for problem in _node_problems(graph, node, defined, ttypes)]
+        problems += [f"{node.name}: {problem}" for problem in _node_problems(graph, node, defined, ttypes, sizes)]
         defined.add(node.name)
     for port in graph.outputs:
         if port.tensor not in defined:
@@ -68,7 +84,9 @@ def _call_problems(graph: Graph, defined: set[str]) -> list[str]:
     return problems
 
 
-def _node_problems(graph: Graph, node: Node, defined: set[str], ttypes: Mapping[str, str]) -> list[str]:
+def _node_problems(
+    graph: Graph, node: Node, defined: set[str], ttypes: Mapping[str, str], sizes: Sequence[Mapping[str, int]]
+) -> list[str]:
     expr = node.expr
     if node.name in defined:
         return ["defined twice"]
@@ -92,7 +110,7 @@ def _node_problems(graph: Graph, node: Node, defined: set[str], ttypes: Mapping[
     if any(isinstance(e, Reduce) for child in children(expr.body) for e in walk(child)):
         problems.append("a reduction stands below the root")
     for access in accesses(expr):
-        problems += _access_problems(graph, node, access, defined)
+        problems += _access_problems(graph, node, access, defined, sizes)
     if not problems:
         try:
             kind = type_of(expr.body, ttypes)
@@ -108,7 +126,9 @@ def _is_index(index: Expr) -> bool:
     return is_integer(index) or any(isinstance(e, Access) for e in walk(index))
 
 
-def _access_problems(graph: Graph, node: Node, access: Access, defined: set[str]) -> list[str]:
+def _access_problems(
+    graph: Graph, node: Node, access: Access, defined: set[str], sizes: Sequence[Mapping[str, int]]
+) -> list[str]:
     if access.tensor not in defined or access.tensor not in graph.tensors:
         return [f"reads {access.tensor}, which is not computed before it"]
     shape = graph.tensors[access.tensor].shape
@@ -121,9 +141,31 @@ def _access_problems(graph: Graph, node: Node, access: Access, defined: set[str]
     ranges = iterator_ranges(node.expr)
     problems = []
     for dimension, (index, extent) in enumerate(zip(access.index, shape, strict=True)):
-        low, high = bounds_of(index, ranges)
-        size = bounds_of(extent)[1]
-        empty = any(bounds_of(e)[1] == 0 for e in node.expr.extents)
-        if not empty and ((low is not None and low < 0) or (high is not None and size is not None and high >= size)):
-            problems.append(f"index {dimension} of {access.tensor} runs from {low} to {high}, its extent is {size}")
+        if _stays(index, extent, ranges):
+            continue
+        for there in sizes:
+            # What the algebra cannot decide for all sizes is certain at some of them.
+            bound = bound_node(node, {symbol: Const(size) for symbol, size in there.items()}).expr
+            here = iterator_ranges(bound)
+            at, size = (simplify(substitute(e, {s: Const(n) for s, n in there.items()})) for e in (index, extent))
+            if Const(0) not in bound.extents and _leaves(at, size, here):
+                low, high = bounds_of(at, here)
+                where = f" at {sizes_text(there)}" if there else ""
+                runs = f"index {dimension} of {access.tensor} runs from {low} to {high}"
+                problems.append(f"{runs}, its extent is {constant_value(size)}{where}")
+                break
     return problems
+
+
+def _stays(index: Expr, extent: Expr, ranges: Ranges) -> bool:
+    """Whether an index is inside an extent for all sizes, as far as the algebra knows."""
+    low = bounds_of(index, ranges)[0]
+    rest = bounds_of(Binary("-", extent, index), ranges)[0]
+    return low is not None and low >= 0 and rest is not None and rest >= 1
+
+
+def _leaves(index: Expr, extent: Expr, ranges: Ranges) -> bool:
+    """Whether an index may be below 0 or beyond an extent."""
+    low, high = bounds_of(index, ranges)
+    size = bounds_of(extent)[1]
+    return (low is not None and low < 0) or (high is not None and size is not None and high >= size)

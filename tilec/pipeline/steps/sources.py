@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from tilec.ir.graph import Graph
 
 
+OWN_FAULT = "Nobody edited it: this is a fault of tilec, report it with the model."
+
+
 def carried(source: StageInput, *roles: str) -> dict[str, str]:
     """Digests of earlier artifacts, by role, as the artifact that is read records them."""
     inputs = source.artifact.inputs if source.artifact else {}
@@ -21,7 +24,12 @@ def refuse_illegal(kind: str, problems: tuple[str, ...], source: StageInput) -> 
     """Raise ArtifactError when an artifact, perhaps edited by hand, breaks a rule."""
     if problems:
         also = "".join(f"\n  Also: {problem}" for problem in problems[1:5])
-        raise ArtifactError(f"illegal {kind}: {problems[0]}", source.place, f"Undo the edit or make it anew.{also}")
+        mended = "Undo the edit or make it anew." if _is_edited(source) else OWN_FAULT
+        raise ArtifactError(f"illegal {kind}: {problems[0]}", source.place, f"{mended}{also}")
+
+
+def _is_edited(source: StageInput) -> bool:
+    return source.artifact is None or source.artifact.edited
 
 
 def sizes_to_bind(job: Job, symbols: Iterable[str]) -> dict[str, int]:

@@ -30,7 +30,7 @@ from tilec.ir.text import tensor_text, text_of
 from tilec.ir.types import TTYPES
 from tilec.scheduler.analysis.contraction import operands_of
 from tilec.scheduler.analysis.vector_iterator import Vector, is_panelled
-from tilec.scheduler.graph_passes.rewrite import with_value
+from tilec.scheduler.graph_passes.rewrite import with_value, without_captures
 
 PACK = "pack"
 """The operator of nodes that pack weights."""
@@ -74,6 +74,7 @@ def pack_weights(
             node, index = _moved_inward(
                 access, along, tensor, vector, panel, _new_name(f"{access.tensor}_packed", graph)
             )
+        node = without_captures(node, graph)
         extents = ", ".join(text_of(e) for e in node.expr.extents)
         known = made.setdefault(f"{tensor_text(replace(node.expr, tensor=access.tensor))} [{extents}]", node)
         if known.name not in graph.tensors:
@@ -187,7 +188,7 @@ def _exchanged(value: Expr, old: Access, new: Access) -> Expr:
 
 
 def _new_name(wish: str, graph: Graph) -> str:
-    name, number = wish, 2
-    while name in graph.tensors:
+    name, number, taken = wish, 2, graph.names
+    while name in taken:
         name, number = f"{wish}{number}", number + 1
     return name

@@ -162,7 +162,7 @@ def _chains(problem: FusionProblem, short_rows: int) -> Iterator[tuple[SharedRed
     of_interest = lengths.keys() if target.matrices else long
     if not any(lengths[name] == lengths[other] for name in of_interest for other in ahead[name]):
         return
-    for chain in find_shared_reductions(exprs, problem.graph.tensors, problem.outputs):
+    for chain in find_shared_reductions(exprs, problem.graph.tensors, problem.outputs, problem.graph.symbols):
         if chain.leader in of_interest:
             yield chain, chain.leader in long
 

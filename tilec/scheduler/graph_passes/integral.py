@@ -118,7 +118,7 @@ class _Integral:
 
     def _sum(self, node: Node, sums: Sums, part: str, body: Expr, spatial: Sequence[str]) -> Node:
         """A node that sums integers over the inner reduce iterators."""
-        name = fresh(f"{node.name}_{part}", {*self.graph.tensors, *self.tensors})
+        name = fresh(f"{node.name}_{part}", self.graph.names | self.tensors.keys())
         domain = sums.expr.domain
         extents = tuple(domain[i] for i in (*spatial, *sums.inner))
         self.tensors[name] = Tensor(extents[: len(spatial)], "i32")

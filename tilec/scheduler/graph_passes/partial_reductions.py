@@ -81,7 +81,7 @@ def split_into_partials(
     axes = _axes(expr, split)
     if axes is None or (axes.guards and _neutral(expr.body.op, ttype) is None):
         return None
-    name = fresh(f"{node.name}_partial", graph.tensors)
+    name = fresh(f"{node.name}_partial", graph.names)
     partial = _in_storage_order(_partial(name, expr, value, axes, ttype), constants)
     reduce = tuple(i for i in partial.spatial if i in axes.parts)
     final = replace(

@@ -26,9 +26,10 @@ from tilec.ir.graph import Graph, Node, Tensor
 
 
 def with_nodes(graph: Graph, nodes: Iterable[Node], tensors: Mapping[str, Tensor] | None = None) -> Graph:
-    """The graph with other nodes; the shape of every tensor that a node defines follows from its expression."""
+    """The graph with other nodes; the shape of every tensor that a node defines follows from its expression. Iterators
+    that have the name of a size get another one."""
     table = {**graph.tensors, **(tensors or {})}
-    rewritten = tuple(nodes)
+    rewritten = tuple(without_captures(node, graph) for node in nodes)
     for node in rewritten:
         table[node.name] = Tensor(node.expr.shape, table[node.name].ttype)
     return live(replace(graph, nodes=rewritten, tensors=table))
@@ -94,14 +95,20 @@ def _merge(body: Expr) -> Expr:
             return merged
 
 
+def without_captures(node: Node, graph: Graph) -> Node:
+    """The node, with new names for iterators that are called like a size of the graph."""
+    expr = rename_iterators(node.expr, frozenset(graph.symbols))
+    return node if expr is node.expr else replace(node, expr=expr)
+
+
 def rename_iterators(expr: TensorExpr, avoid: frozenset[str]) -> TensorExpr:
     """The expression with new names for iterators that are in `avoid`."""
     names: dict[str, str] = {}
-    taken = set(avoid) | set(expr.iterators)
+    taken = avoid | iterator_names(expr)
     for iterator in expr.iterators:
         if iterator in avoid:
             names[iterator] = fresh(iterator, taken)
-            taken.add(names[iterator])
+            taken |= {names[iterator]}
     if not names:
         return expr
     values: dict[str, Expr] = {old: Var(new) for old, new in names.items()}

@@ -163,7 +163,7 @@ class _Sunk:
         codes = self._codes_of(node, read, first, ttype)
         if codes is None:
             return None
-        name = fresh(f"{node.name}_codes", {*self.graph.tensors, *self.tensors})
+        name = fresh(f"{node.name}_codes", self.graph.names | self.tensors.keys())
         self.tensors[name] = Tensor(node.expr.shape, ttype)
         self.nodes.append(replace(node, expr=with_value(replace(node.expr, tensor=name), codes)))
         point = Access(name, tuple(map(Var, node.expr.spatial)))

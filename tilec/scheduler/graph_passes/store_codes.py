@@ -29,7 +29,7 @@ from tilec.ir.scalars import is_weak, type_of
 from tilec.ir.small_types import decode_integer
 from tilec.ir.types import TTYPES, TType, has_numpy_dtype, word_shape
 from tilec.ir.words import word_type
-from tilec.scheduler.graph_passes.rewrite import fresh, live
+from tilec.scheduler.graph_passes.rewrite import fresh, with_nodes
 from tilec.scheduler.graph_passes.split_reductions import split_reductions
 from tilec.scheduler.refusals import RewrittenGraph
 
@@ -66,9 +66,7 @@ def store_codes(draft: RewrittenGraph) -> RewrittenGraph:
     elements = {name: t.ttype for name, t in graph.tensors.items() if name in ports and _has_elements(t.ttype)}
     packed = [node for node, _ in storage.packed.values()]
     tensors |= {node.name: tensor for node, tensor in storage.packed.values()}
-    return RewrittenGraph(
-        live(replace(graph, nodes=(*packed, *nodes), tensors=tensors, elements=elements)), draft.refused
-    )
+    return RewrittenGraph(with_nodes(replace(graph, elements=elements), (*packed, *nodes), tensors), draft.refused)
 
 
 def _has_elements(ttype: str) -> bool:
@@ -176,7 +174,7 @@ class _Storage:
         key = (tensor, along, per_word)
         if key not in self.packed:
             shape, kind = self.graph.tensors[tensor].shape, TTYPES[self.graph.tensors[tensor].ttype]
-            taken = {*self.graph.tensors, *(node.name for node, _ in self.packed.values())}
+            taken = self.graph.names.union(node.name for node, _ in self.packed.values())
             name = f"{tensor}_words" if f"{tensor}_words" not in taken else fresh(f"{tensor}_words", taken)
             axes = tuple(f"i{d}" for d in range(len(shape)))
             words = simplify(Binary("//", Binary("+", shape[along], Const(per_word - 1)), Const(per_word)))

@@ -6,7 +6,7 @@ aligned, and an update rule is derived for every member.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, permutations
 
@@ -60,10 +60,12 @@ class _NoRuleError(Exception):
 
 @dataclass(slots=True)
 class ChainSearch:
-    """The nodes of a group, in topological order, and the tensors they read and write."""
+    """The nodes of a group, in topological order, the tensors they read and write, and names that new ones may not
+    have."""
 
     nodes: Mapping[str, TensorExpr]
     tensors: dict[str, Tensor]
+    reserved: Collection[str] = ()
     _reads: dict[str, tuple[str, ...]] = field(init=False)
     _place: dict[str, int] = field(init=False)
     _bodies: dict[tuple[str, str, frozenset[str]], Expr] = field(default_factory=dict)
@@ -74,9 +76,9 @@ class ChainSearch:
         self._place = {name: place for place, name in enumerate(self.nodes)}
 
     def unused(self, wish: str) -> str:
-        """`wish`, with a number if a tensor of that name exists."""
+        """`wish`, with a number if a tensor or a size of that name exists."""
         name, number = wish, 1
-        while name in self.tensors:
+        while name in self.tensors or name in self.reserved:
             number += 1
             name = f"{wish}_{number}"
         return name

@@ -64,13 +64,14 @@ class SharedReductions:
 
 
 def find_shared_reductions(
-    nodes: Sequence[TensorExpr], tensors: Mapping[str, Tensor], outputs: Collection[str]
+    nodes: Sequence[TensorExpr], tensors: Mapping[str, Tensor], outputs: Collection[str], sizes: Collection[str] = ()
 ) -> tuple[SharedReductions, ...]:
     """The longest chains among nodes in topological order, of which `outputs` are needed outside; most often none.
+    New tensors are not called like one of the `sizes`.
 
     A reduction joins the first chain of which it reads a partial result, if an update rule applies to it.
     """
-    search = ChainSearch({node.tensor: node for node in nodes}, dict(tensors))
+    search = ChainSearch({node.tensor: node for node in nodes}, dict(tensors), sizes)
     chains: list[ReductionChain] = []
     for node in nodes:
         if not node.reduce or not is_float(tensors[node.tensor].ttype):

@@ -164,7 +164,7 @@ class _Units:
         return None if best is None else _Choice(function, order, best[1])
 
     def _new(self, node: Node, part: str, shape: tuple[Expr, ...]) -> str:
-        name = fresh(f"{node.name}_{part}", {*self.graph.tensors, *self.tensors})
+        name = fresh(f"{node.name}_{part}", self.graph.names | self.tensors.keys())
         self.tensors[name] = Tensor(shape, "i32")
         return name
 

@@ -220,6 +220,6 @@ class _Rounded:
         return element if self.graph.tensors[tensor].ttype == "f32" else Call("f32", (element,))
 
     def _new(self, name: str, shape: tuple[Expr, ...], ttype: str) -> str:
-        taken = fresh(name, {*self.graph.tensors, *self.tensors})
+        taken = fresh(name, self.graph.names | self.tensors.keys())
         self.tensors[taken] = Tensor(shape, ttype)
         return taken

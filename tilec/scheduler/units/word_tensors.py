@@ -325,7 +325,7 @@ class WordTensors:
         )
 
     def _new(self, tensor: str, expr: TensorExpr) -> str:
-        name = fresh(f"{tensor}_words", {*self.graph.tensors, *self.tensors})
+        name = fresh(f"{tensor}_words", self.graph.names | self.tensors.keys())
         made = TensorExpr(name, expr.spatial, (), expr.extents, expr.body)
         self.nodes.append(Node(simplify_tensor(made), "words"))
         self.tensors[name] = Tensor(made.shape, WORD_TTYPE)

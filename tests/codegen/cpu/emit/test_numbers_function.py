@@ -66,6 +66,18 @@ def test_a_part_is_computed_when_its_symbols_are_known(tmp_path):
     assert [run(sizes, (0, 1, 2))[p] for p in (first, second, third)] == [15, 23, 10]
 
 
+def test_conditions_that_are_numbers_and_numbers_that_are_conditions(tmp_path):
+    """What is known already stands as a number in what follows; literals of either kind stand anywhere."""
+    numbers = builder()
+    texts = ["seq <= 9", "where(seq <= 9, past, batch)", "not seq <= 9 or batch > 3", "(seq <= 9) + past"]
+    texts += ["where(True, past, 1)", "where(seq <= 9 and True, 3, past)", "where(False or seq <= 9, batch, past) * 2"]
+    positions = [numbers.position(parse_expr(text)) for text in texts]
+    run = compiled(numbers.numbers, tmp_path)
+    for sizes in ({"batch": 5, "seq": 9, "past": 2}, {"batch": 2, "seq": 10, "past": 7}):
+        values = run(sizes)
+        assert [values[p] for p in positions] == [int(integer(parse_expr(text), sizes)) for text in texts]
+
+
 @pytest.mark.feature("B05", "B24")
 def test_long_chains_of_places_are_compiled_in_time(tmp_path):
     """Each place is the end of one of the two before it."""

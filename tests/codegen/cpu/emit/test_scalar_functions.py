@@ -1,6 +1,9 @@
 """Every function, operator and cast of the scalar language against NumPy, for every type that takes it."""
 
 import itertools
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from tests.programs import compute, tensor, whole
 from tilec.ir.evaluate import evaluate
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Program
-from tilec.ir.scalars import BITCASTS, FUNCTIONS
+from tilec.ir.scalars import BITCASTS, FUNCTIONS, fits, type_of
 from tilec.ir.types import TTYPES, numpy_dtype
 
 COUNT = 21
@@ -88,6 +91,29 @@ CASES += [
     ("True", {"a": "i64"}, "bool"),
     ("-0.0", {"a": "i64"}, "f32"),
 ]
+
+
+def constants_of(ttype: str) -> tuple[str, ...]:
+    return (
+        ("True", "False") if ttype == "bool" else ("1.5", "-2", "inf", "nan") if ttype in FLOATS else ("3", "-1", "0")
+    )
+
+
+def with_constants(cases: list[tuple[str, dict[str, str], str]]) -> Iterator[tuple[str, dict[str, str], str]]:
+    """The cases with literals in place of each operand, and of all of them, where the language allows it."""
+    for body, operands, result in cases:
+        names = [name for name in operands if f"{name}[i]" in body]
+        choices = [{name: literal} for name in names for literal in constants_of(operands[name])]
+        choices += [{name: constants_of(operands[name])[n] for name in names} for n in range(2)]
+        for choice in choices:
+            text = re.sub(r"\b([abc])\[i\]", lambda found, to=choice: f"({to.get(found[1], found[0])})", body)
+            powers = text.startswith("pow") and operands["a"] in INTS  # those that overflow are nobody's
+            with suppress(TypeError, ValueError):
+                if fits(type_of(tensor(f"y[i] = {text}", {"i": COUNT}).body, operands), result) and not powers:
+                    yield text, operands, result
+
+
+CASES += [*with_constants(CASES)]
 
 
 def arrays(operands: dict[str, str], small: bool) -> dict[str, np.ndarray]:

@@ -205,12 +205,12 @@ class _Printer:
                 case Tile():
                     emit_tile(step, self.target, place.memories, indices)
                 case For(name, lo, hi, body):
-                    with I.serial(indices.get(lo), indices.get(hi)) as value:
+                    with I.serial(indices.number(lo), indices.number(hi)) as value:
                         IRBuilder.name(name, value)
                         with indices.loop(name, value):
                             self._steps(body, place, indices)
                 case If(condition, yes, no):
-                    with I.If(indices.get(condition)):
+                    with I.If(indices.condition(condition)):
                         with I.Then(), indices.scope():
                             self._steps(yes, place, indices)
                         with I.Else(), indices.scope():

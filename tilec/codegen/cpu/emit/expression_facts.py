@@ -26,11 +26,13 @@ class Place:
 
 @dataclass(slots=True)
 class Fact:
-    """What is known of one expression object; `expr` keeps it alive, so that its identity stays its own."""
+    """What is known of one expression object; `expr` keeps it alive, so that its identity stays its own. A `constant`
+    is made of literals alone."""
 
     expr: Expr
     kind: str
     depends: tuple[str, ...]
+    constant: bool
     place: Place | None = None
     phases: tuple[Place, ...] | None = None
 
@@ -55,9 +57,10 @@ class ExpressionFacts:
         """Type and dependence of an expression."""
         found = self._known.get(id(expr))
         if found is None:
-            names = {e.name for e in walk(expr) if isinstance(e, Var)}
+            leaves = [e for e in walk(expr) if isinstance(e, Var | Access)]
+            names = {e.name for e in leaves if isinstance(e, Var)}
             depends = tuple(d for d in self._dims if d in names)
-            found = self._known[id(expr)] = Fact(expr, type_of(expr, self._ttypes), depends)
+            found = self._known[id(expr)] = Fact(expr, type_of(expr, self._ttypes), depends, not leaves)
         return found
 
     def place(self, access: Access) -> Place:

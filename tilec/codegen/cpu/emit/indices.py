@@ -54,6 +54,8 @@ class Indices:
     def get(self, expr: Expr) -> PrimExpr:
         """The value of an integer expression or of a comparison."""
         match expr:
+            case Const(bool() as value):
+                return constant(value, "bool")
             case Const(value):
                 return int64(int(value))
             case Var(name):
@@ -64,6 +66,16 @@ class Indices:
         made = self._scopes[-1][expr] = bind(self._make(expr))
         return made
 
+    def condition(self, expr: Expr) -> PrimExpr:
+        """Whether an expression holds, which a size may say as well: one that is not 0."""
+        value = self.get(expr)
+        return value if str(value.ty) == "bool" else tirx.NE(value, int64(0))
+
+    def number(self, expr: Expr) -> PrimExpr:
+        """The value of an expression as an integer: 1 for a condition that holds."""
+        value = self.get(expr)
+        return tirx.Cast("int64", value) if str(value.ty) == "bool" else value
+
     def extent(self, extent: Extent) -> PrimExpr:
         """The value of an extent."""
         return int64(extent) if isinstance(extent, int) else self.get(extent)
@@ -71,16 +83,17 @@ class Indices:
     def _make(self, expr: Expr) -> PrimExpr:
         match expr:
             case Binary("//" | "%" as op, left, Const(int() as divisor)) if divisor > 0 and not_negative(left):
-                return divided(op, self.get(left), divisor, 1)
+                return divided(op, self.number(left), divisor, 1)
             case Binary("and" | "or" as op, left, right):
-                return PRINTERS[op]("bool", 1, self.get(left), self.get(right))
+                return PRINTERS[op]("bool", 1, self.condition(left), self.condition(right))
             case Binary("+" | "-" | "*" as op, left, right):
-                return ARITHMETIC[op](self.get(left), self.get(right))
+                return ARITHMETIC[op](self.number(left), self.number(right))
             case Binary(op, left, right):
-                return PRINTERS[op]("int64", 1, self.get(left), self.get(right))
+                return PRINTERS[op]("int64", 1, self.number(left), self.number(right))
             case Call("where", (condition, yes, no)):
-                return tirx.Select(self.get(condition), self.get(yes), self.get(no))
+                return tirx.Select(self.condition(condition), self.number(yes), self.number(no))
+            case Call("not", (operand,)):
+                return tirx.Not(self.condition(operand))
             case Call(fn, args):
-                element = "bool" if fn == "not" else "int64"
-                return PRINTERS[fn](element, 1, *(self.get(a) for a in args))
+                return PRINTERS[fn]("int64", 1, *map(self.number, args))
         raise AssertionError(expr)

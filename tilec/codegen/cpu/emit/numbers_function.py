@@ -50,9 +50,7 @@ def _part(numbers: Numbers, part: int, values: PrimExpr) -> None:
         for reference in _references(expr):
             if _name(reference) not in indices.variables:
                 indices.variables[_name(reference)] = bind(values[int64(reference)])
-        value = indices.get(named)
-        stored = tirx.Cast("int64", value) if str(value.ty) == "bool" else value
-        I.buffer_store(values, stored, [int64(position)])
+        I.buffer_store(values, indices.number(named), [int64(position)])
         indices.variables[_name(position)] = bind(values[int64(position)])
 
 

@@ -168,7 +168,7 @@ def _divisor(element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> tuple[PrimEx
 
 def _truncdiv(element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimExpr:
     if is_float(element):
-        return llvm("llvm.trunc", element, lanes, a / b)
+        return llvm("llvm.trunc", element, lanes, _divide(element, lanes, a, b))
     dividend, divisor, is_zero = _divisor(element, lanes, a, b)
     quotient = tirx.Div(dividend, divisor)
     return quotient if is_zero is None else tirx.Select(is_zero, constant(0, element, lanes), quotient)

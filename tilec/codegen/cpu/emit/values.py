@@ -28,6 +28,7 @@ from tilec.codegen.cpu.kernel_ir import Tile
 from tilec.codegen.cpu.stride_analysis import displacement
 from tilec.ir.algebra import linear_form, simplify
 from tilec.ir.dots import DOTS, WORD, WORD_TTYPE
+from tilec.ir.evaluate import literal_value
 from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Var, accesses, children
 from tilec.ir.scalars import BITCASTS, is_weak
 from tilec.ir.types import TTYPES
@@ -234,6 +235,8 @@ class Values:
                 return Value(constant(number, element(ttype)), 1)
             case Var(name):
                 return self._variable(name, point)
+        if self._facts.of(expr).constant:
+            return Value(constant(literal_value(expr, ttype), element(ttype)), 1)
         dims = self.depends(expr)
         lanes = point.lanes if self.vector in dims else 1
         here = self._guard_key(guards, point)
