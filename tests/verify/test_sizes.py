@@ -27,7 +27,7 @@ from tilec.scheduler import schedule
 from tilec.spec.recipe import ScheduleOptions, VerifyOptions
 from tilec.spec.resolve import resolve_device
 from tilec.verify import cases, on_machine, references, sized_checks
-from tilec.verify.cases import cases_of
+from tilec.verify.cases import cases_of, nearest_case
 from tilec.verify.native import verify_native
 from tilec.verify.outcome import Outcome
 from tilec.verify.reported_sizes import reported_symbols
@@ -303,3 +303,12 @@ def test_samples_that_onnxruntime_cannot_run_are_left_out(tmp_path: Path) -> Non
                 reasons.append(error.message)
         assert 0 < len(reasons) < 8
         assert all("onnxruntime cannot run the model" in reason for reason in reasons)
+
+
+def test_a_model_is_timed_near_the_sizes_that_it_is_made_for(built: Built) -> None:
+    _, model, plan, _ = built
+    named = OPTIONS.model_copy(update={"sizes": tuple({"batch": size} for size in (0, 1, 200, 37))})
+    assert nearest_case(plan, cases_of(plan, named, model)).sizes == {"batch": 37}
+    assert nearest_case(plan, cases_of(plan, OPTIONS, model)).sizes == {"batch": 40}
+    if plan.device == "host":
+        assert run(built, named).run["latency_sizes"] == {"batch": 37}

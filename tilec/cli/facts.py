@@ -237,7 +237,7 @@ def _report(artifact: Artifact, _path: Path) -> Facts:
 
 def _run(record: Mapping[str, Any]) -> Facts:
     """The record of a verification on this machine."""
-    known = ("latency_us", "threads", "machine", "versions")
+    known = ("latency_us", "latency_sizes", "threads", "machine", "versions")
     return {name: record[name] for name in known if name in record}
 
 

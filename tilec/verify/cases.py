@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import log2
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,17 @@ def cases_of(plan: Plan, options: VerifyOptions, model: Path, most: int = SAMPLE
     if not reported_symbols(plan):
         return cases
     return _with_reported_sizes(plan, model, cases, all_run=bool(named) or options.inputs is not None)
+
+
+def nearest_case(plan: Plan, cases: Sequence[Case]) -> Case:
+    """The case at the sizes that the plan is made for, or at those that differ from them by the smallest factors: the
+    one to be timed."""
+    likely = plan_sizes(plan)
+
+    def distance(case: Case) -> float:
+        return sum(abs(log2((case.sizes.get(name, size) + 1) / (size + 1))) for name, size in likely.items())
+
+    return min(cases, key=distance)
 
 
 def fits(plan: Plan, sizes: Sizes) -> bool:

@@ -10,7 +10,7 @@ from tilec.errors import ArtifactError, TilecError, UnavailableError, UsageError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.accuracy import accuracy_report
-from tilec.verify.cases import Case, cases_of, steps_at
+from tilec.verify.cases import Case, cases_of, nearest_case, steps_at
 from tilec.verify.compare import Comparison
 from tilec.verify.groups import GroupCheck
 from tilec.verify.input_files import unfeedable
@@ -99,7 +99,8 @@ def verify_native(
         ran = [done.case for done in checked]
         if not ran:
             return not_verified(f"{refused[0][1].message}{refused[0][0].place}; {NAME_INPUTS}")
-        seconds, threads = compiled.call("latency", ran[0].feeds)
+        timed = nearest_case(plan, ran)
+        seconds, threads = compiled.call("latency", timed.feeds)
         choices = _choices(ran, kernels, options)
         groups, stale = _group_checks(compiled, kernels, choices)
     report["outputs"] = outputs_report(checked)
@@ -109,7 +110,7 @@ def verify_native(
     if options.per_group:
         report |= group_summary([check for check, _ in groups], len(plan.groups))
     report |= accuracy_report(model, ran, expected.of(ran))
-    run = run_record(checked, _latency(seconds, threads, ran[0]), [check for check, _ in groups])
+    run = run_record(checked, _latency(seconds, threads, timed), [check for check, _ in groups])
     failing = next(((check, case) for check, case in groups if not check.passed), None)
     worst = _worst(checked)
     if divergence is None and failing is not None:

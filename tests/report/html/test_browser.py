@@ -51,6 +51,14 @@ def test_everything_is_drawn_at_any_width(single, tab, width):
     assert found["pressed"].startswith("1: MatMul, Relu, register-fused, 3.00 µs · 4.50 KiB")
 
 
+def test_a_measured_latency_stands_with_its_sizes(tab):
+    run = {"latency_us": 12.5, "latency_sizes": {"batch": 8}}
+    text = page([Shown("here", timed(base()), resolve_device("a100"), {"verdict": "pass", "verified_on": "host"}, run)])
+    said = "one('#verification').textContent.includes('12.5 µs a run at batch=8')"
+    script = f"return [one('.figure .below').textContent, {said}];"
+    assert tab.look(text, script) == ["12.5 µs at batch=8 when it was verified", True]
+
+
 def test_groups_open_by_pointer_keyboard_and_address(single, tab):
     script = """
     const head = () => one("#detail h3").textContent;

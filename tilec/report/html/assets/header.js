@@ -62,8 +62,8 @@ function figures() {
   const lowestPair = (plan) => `${plan.levels[0].name} → ${plan.levels[1]?.name ?? plan.levels[0].name}`;
   const tiles = [
     figureTile("Predicted time", total, (t) => t.predicted_picoseconds, time, "picoseconds", () => {
-      const measured = PLANS.at(-1).verdict.run?.latency_us;
-      return isNumber(measured) ? `${time(measured * 1e6)} when it was verified` : "of one run, by the cost model";
+      const { run } = PLANS.at(-1).verdict;
+      return isNumber(run?.latency_us) ? `${time(run.latency_us * 1e6)}${latencyPlace(run)} when it was verified` : "of one run, by the cost model";
     }),
     figureTile(`${lowestPair(PLANS.at(-1))}`, total, (t) => t.traffic_bytes, bytes, "bytes", (t) =>
       isNumber(t.traffic_bytes) && isNumber(t.unfused_traffic_bytes) && t.unfused_traffic_bytes > 0

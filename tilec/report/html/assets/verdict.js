@@ -15,12 +15,11 @@ function verdictOf(plan, found) {
     groups ? `, ${groups.verified} of ${several(groups.total, "group")}` : "",
   ];
   const draws = found.draws;
-  const sizesOf = (draw) => Object.entries(draw.sizes ?? {}).map(([symbol, size]) => `${symbol}=${size}`).join(", ");
   const heads = [["output"], ["allowed", "right"], ...draws.map((draw) => [sizesOf(draw) || `seed ${draw.seed}, mean ${draw.mean}`, "right"])];
   const precise = (value) => (isNumber(value) ? value.toExponential(1) : String(value ?? "–"));
   const rows = found.outputs.map((output) => [output.name, precise(output.tolerance), ...output.errors.map((error) => errorCell(error, output.tolerance))]);
   const run = found.run;
-  const machine = [run.machine?.processor, run.threads && several(run.threads, "thread"), isNumber(run.latency_us) && `${time(run.latency_us * 1e6)} a run`].filter(Boolean).join(", ");
+  const machine = [run.machine?.processor, run.threads && several(run.threads, "thread"), isNumber(run.latency_us) && `${time(run.latency_us * 1e6)} a run${latencyPlace(run)}`].filter(Boolean).join(", ");
   return [
     h("p", { class: "verdict-line" }, line),
     found.variants && h("p", { class: "note" }, `${found.variants.total - found.variants.idle.length} of ${several(found.variants.total, "variant")} ran, at ${several(found.samples, "sample")} of sizes.${found.variants.idle.map(([group, guard]) => ` Not that of ${group} for ${guard}.`).join("")}`,
@@ -33,6 +32,14 @@ function verdictOf(plan, found) {
       found.below_known.map((each) => h("p", { class: "wrap" }, h("span", { class: "mono" }, each.group), ` moves ${bytes(each.moved)} at ${each.level}, ${bytes(each.bound)} were the least known (${each.because}).`))) : null,
     machine && h("p", { class: "quiet" }, machine),
   ];
+}
+
+const sizesOf = (draw) => Object.entries(draw.sizes ?? {}).map(([symbol, size]) => `${symbol}=${size}`).join(", ");
+
+/** ` at batch=8`: the sizes at which a model with symbols was timed. */
+function latencyPlace(run) {
+  const sizes = sizesOf({ sizes: run?.latency_sizes });
+  return sizes && ` at ${sizes}`;
 }
 
 /** An error as part of what is allowed. */
