@@ -31,6 +31,15 @@ def test_limits(limit: str, sentences: list[str]) -> None:
     assert said(limit) == sentences
 
 
+def test_every_pair_of_levels_has_the_limit() -> None:
+    first, *rest = layers()
+    costs = (replace(first.cost, read={**first.cost.read, "reg": parse_expr(moved)}) for moved in ("4", "8"))
+    old, new = (plan(replace(first, cost=cost), *rest) for cost in costs)
+    assert said("traffic=+5%", old, new) == []
+    assert said("traffic@all=+5%", old, new) == ["traffic@reg grew by 100.0 % (4 -> 8), 5 % is allowed"]
+    assert said("traffic@all=+5%", new, old) == []
+
+
 def test_back_again_costs_more() -> None:
     assert said("traffic=+5%,groups=+40%,kernels=+50%", tuned(), base()) == [
         "traffic grew by 46.8 % (8024 -> 11776), 5 % is allowed",

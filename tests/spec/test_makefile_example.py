@@ -29,10 +29,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make(folder: Path) -> list[str]:
+def make(folder: Path, *settings: str) -> list[str]:
     """The stages that one run of make started."""
     (folder / "log").write_text("")
-    subprocess.run(["make", "-s", "TILEC=./stub"], cwd=folder, check=True)
+    subprocess.run(["make", "-s", "TILEC=./stub", *settings], cwd=folder, check=True)
     return [line.split()[0] for line in (folder / "log").read_text().splitlines()]
 
 
@@ -48,3 +48,15 @@ def test_an_edited_plan_runs_what_follows(folder: Path) -> None:
     os.utime(plan, ns=(newest + 10**9, newest + 10**9))
     (folder / "stub").write_text(STUB.replace("touch", "touch -d '+1 hour'"))
     assert make(folder) == ["codegen", "verify"]
+
+
+def test_a_changed_device_or_recipe_runs_all(folder: Path) -> None:
+    stages = ["import", "schedule", "codegen", "verify"] * 2
+    (folder / "mine.yaml").write_text("name: mine\n")
+    assert make(folder) == stages
+    assert make(folder, "DEVICE=mine.yaml") == stages
+    assert make(folder, "DEVICE=mine.yaml") == []
+    assert make(folder, "DEVICE=mine.yaml", "RECIPE=none") == stages
+    newest = max(path.stat().st_mtime_ns for path in folder.rglob("*"))
+    os.utime(folder / "mine.yaml", ns=(newest + 10**9, newest + 10**9))
+    assert make(folder, "DEVICE=mine.yaml", "RECIPE=none")[:1] == ["import"]

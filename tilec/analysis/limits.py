@@ -1,4 +1,4 @@
-"""Limits on a diff (`traffic=+5%`, `time=+5%`, `footprint@smem=+0%`, `groups`: none may change), and violations."""
+"""Limits on a diff (`traffic=+5%`, `time=+5%`, `traffic@all=+5%`, `groups`: none may change), and violations."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ METRICS = (
 )
 """Metrics that may have a limit; those counted per level also as METRIC@LEVEL."""
 
+ALL = "all"
+"""In place of a level: all of them."""
+
 SAME = "groups"
 """The limit without a number: no group may change."""
 
@@ -42,8 +45,8 @@ class LimitExceeded(TilecError):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The relative growth allowed for a metric; `level` is empty for the whole plan. None for groups that must not
-    change."""
+    """The relative growth allowed for a metric; `level` is empty for the whole plan, `all` for every level. None for
+    groups that must not change."""
 
     metric: str
     level: str
@@ -54,6 +57,8 @@ class Limit:
         name, _, level = metric.name.partition("@")
         if name != _CALLED.get(self.metric, self.metric):
             return False
+        if self.level == ALL:
+            return bool(level)
         return level == self.level if self.level or name == "traffic" else True
 
 

@@ -53,7 +53,8 @@ def diff(
             "--fail-on",
             metavar="METRIC[@LEVEL]=+N%|groups",
             help="Exit with 1 when one of traffic, time, transactions, footprint, flops, groups, launches, kernels, "
-            "nodes, constants, calls, arena and scratch grew more, or a group is another; may be repeated.",
+            "nodes, constants, calls, arena and scratch grew more (LEVEL `all`: at any level), or a group is another; "
+            "may be repeated.",
         ),
     ] = None,
     device: Annotated[
@@ -74,7 +75,7 @@ def diff(
     \b
     tilec diff old.tilec/ new.tilec/
     tilec diff old/2-plan.json new/2-plan.json --format md --fail-on traffic=+5% --fail-on time=+5% --fail-on groups
-    tilec diff a.json b.json --exit-code --fail-on footprint@smem=+0%,groups=+0%
+    tilec diff a.json b.json --exit-code --fail-on traffic@all=+5%,groups=+0%
     tilec diff old/1-graph.json new/1-graph.json
     tilec diff old.tilec/ new.tilec/ --shape seq=384      # what runs at these sizes, and what it costs there
 
