@@ -8,6 +8,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from hosts import HOSTS, MEASURED, install
 from ledger import load, problems, table, unclaimed
 from left_out import unexpected
 from slow_cases import mark_slow
@@ -21,8 +22,9 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile("anew", deadline=None, derandomize=False, max_examples=200)
 hypothesis.settings.load_profile("tilec")
 
-# `host` is probed once for all runs and never touches the user's own cache.
-os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / ".pytest_cache" / "home")
+# `host` is a made-up machine (hosts.py), and nothing touches the user's own cache.
+HOME = Path(__file__).parent.parent / ".pytest_cache"
+os.environ["XDG_CACHE_HOME"] = str(HOME / "home")
 
 # A shell's background jobs ignore Ctrl-C and hand that down; the processes that tests interrupt must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -35,12 +37,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--complete", action="store_true", help="fail when a test is left out, but for reasons that are known"
     )
+    parser.addoption("--host", choices=HOSTS, default="usual", help="the made-up machine that `host` is in tests")
     parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing them")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Ledger(config), "tilec-ledger")
     config.pluginmanager.register(LeftOut(config), "tilec-left-out")
+    name = config.getoption("--host")
+    home = HOME / ("home" if name == "usual" else f"home-{name}")
+    os.environ["XDG_CACHE_HOME"] = str(home)
+    install(name, home)
+
+
+@pytest.fixture(autouse=True)
+def _measured(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests about probing may measure this machine."""
+    if request.node.get_closest_marker("probes"):
+        monkeypatch.setattr("tilec.spec.probe._timings", MEASURED)
 
 
 @pytest.fixture

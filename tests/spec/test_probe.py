@@ -218,6 +218,7 @@ def test_the_cache_follows_xdg(tmp_path: Path) -> None:
     assert probe.cache_folder({}) == Path.home() / ".cache" / "tilec"
 
 
+@pytest.mark.probes
 def test_a_machine_that_cannot_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: Any, **options: Any) -> None:
         raise subprocess.CalledProcessError(1, "python", stderr="Traceback\nMemoryError: no")
@@ -228,6 +229,7 @@ def test_a_machine_that_cannot_be_measured(monkeypatch: pytest.MonkeyPatch) -> N
     assert error.value.exit_code == 6
 
 
+@pytest.mark.probes
 def test_the_timing_process_answers_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[dict[str, Any]] = []
 
