@@ -102,6 +102,28 @@ TOP = [
 ]
 """Both results of TopK with a computed k have one size."""
 
+COUNTED = [
+    node("ReduceMax", "x", "largest", keepdims=0),
+    node("Cast", "largest", "k0", to=7),
+    node("Abs", "k0", "k1"),
+    node("Unsqueeze", "k1 first", "k"),
+    node("Shape", "x", "n", start=0, end=1),
+    node("Concat", "n k", "shape", axis=0),
+]
+"""A shape of which a size is known, and one is computed from data."""
+
+EXPANDED = [*COUNTED, node("Expand", "two shape", "many"), node("Exp", "many", "y")]
+FILLED = [*COUNTED, node("ConstantOfShape", "shape", "zeros"), node("Exp", "zeros", "y")]
+TILED = [*COUNTED, node("Tile", "x shape", "many"), node("Exp", "many", "y")]
+RESHAPED = [
+    *COUNTED,
+    node("Min", "k first", "nothing"),
+    node("Add", "nothing four", "four_"),
+    node("Concat", "n four_", "target", axis=0),
+    node("Reshape", "x target", "cut"),
+    node("Exp", "cut", "y"),
+]
+
 TWICE = [
     node("NonZero", "x", "a"),
     node("Cast", "a", "b", to=1),
@@ -124,6 +146,7 @@ WEIGHTS: dict[str, NDArray[Any]] = {
     "second": ints(1),
     "axes": ints(1),
     "last": ints(1),
+    "four": ints(4),
     "w": normal(4, 5),
 }
 
@@ -137,6 +160,10 @@ WEIGHTS: dict[str, NDArray[Any]] = {
         (COUNT, (3, 4), ["nonzero_1"], []),
         (KEEP, ("n", 4), ["compress_1"], ["compress_1 <= n"]),
         (TOP, ("n",), ["topk_1"], ["topk_1 <= n"]),
+        (EXPANDED, ("n", 4), ["expand_1"], []),
+        (FILLED, ("n", 4), ["constantofshape_1"], []),
+        (TILED, ("n", 4), ["tile_1"], []),
+        (RESHAPED, ("n", 4), ["reshape_1"], []),
         (TWICE, ("n", 4), ["nonzero_1", "nonzero_2"], ["nonzero_1 <= n * 4", "nonzero_2 <= nonzero_1 * 2"]),
     ],
 )

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from tests.importer.reference import compare, normal, save
+from tilec.importer import import_model
+from tilec.ir.text import text_of
 
 
 def node(kind: str, inputs: str, outputs: str, **attributes: Any) -> Any:
@@ -34,6 +36,10 @@ WEIGHTS: dict[str, NDArray[Any]] = {
     "ones": ints(1, 1, 1),
     "negative": ints(-1, -1, -1),
     "half": np.float32(0.5),
+    "third": np.float64(3),
+    "nought": np.float32(0),
+    "none": np.zeros(0, np.float32),
+    "grow": np.array([1, 2, 1], np.float32),
 }
 
 SHAPES: dict[str, Sequence[Any]] = {
@@ -100,6 +106,49 @@ SHAPES: dict[str, Sequence[Any]] = {
         node("Concat", "zero less zero zero zero zero", "pads", axis=0),
         node("Pad", "x pads", "y"),
     ],
+    "half of a float, rounded up": [
+        node("Shape", "x", "s", start=1, end=2),
+        node("Cast", "s", "f", to=1),
+        node("Mul", "f half", "h"),
+        node("Ceil", "h", "c"),
+        node("Cast", "c", "k", to=7),
+        node("Slice", "x zero k one", "y"),
+    ],
+    "a third of a double": [
+        node("Shape", "x", "s", start=1, end=2),
+        node("Cast", "s", "f", to=11),
+        node("Div", "f third", "h"),
+        node("Floor", "h", "c"),
+        node("Cast", "c", "k", to=7),
+        node("Concat", "k two", "t", axis=0),
+        node("ConstantOfShape", "t", "y"),
+    ],
+    "a range of floats": [
+        node("Shape", "x", "s", start=1, end=2),
+        node("Squeeze", "s", "q"),
+        node("Cast", "q", "f", to=1),
+        node("Range", "nought f half", "r"),
+        node("Shape", "r", "k"),
+        node("ConstantOfShape", "k", "o"),
+        node("Add", "o r", "y"),
+    ],
+    "scales that are quotients of sizes": [
+        node("Shape", "x", "s"),
+        node("Cast", "s", "f", to=1),
+        node("Mul", "f grow", "g"),
+        node("Floor", "g", "wanted"),
+        node("Div", "wanted f", "scales"),
+        node("Resize", "x none scales", "y", mode="nearest"),
+    ],
+    "a side of a square": [
+        node("Shape", "x", "s", start=1, end=2),
+        node("Cast", "s", "f", to=1),
+        node("Mul", "f f", "square"),
+        node("Sqrt", "square", "side"),
+        node("Cast", "side", "k", to=7),
+        node("Concat", "minus k", "t", axis=0),
+        node("Reshape", "x t", "y"),
+    ],
     "split and squeeze": [
         node("Shape", "x", "s"),
         node("Split", "s", "a b c", axis=0, num_outputs=3),
@@ -120,3 +169,29 @@ def test_no_kernel_computes_a_shape(tmp_path: Path, name: str) -> None:
         if name != "halves" or n % 2 == 0:
             graph = compare(path, {"x": normal(b, n, 4)}, {"b": b, "n": n})
     assert [node.name for node in graph.nodes if graph.tensors[node.name].ttype in ("i64", "i32", "bool")] == []
+
+
+def test_floats_count_exactly_as_far_as_import_demands(tmp_path: Path) -> None:
+    nodes = SHAPES["half of a float, rounded up"]
+    path = save(tmp_path / "m.onnx", nodes, {"x": ("float32", ("b", "n", 4))}, ["y"], WEIGHTS)
+    graph = import_model(path).graph
+    assert [text_of(each.holds) for each in graph.constraints] == ["n // 16777216 == 0"]
+    assert [text_of(extent) for extent in graph.tensors["y"].shape] == ["b", "(n + 1) // 2", "4"]
+
+
+def test_a_rounded_scale_may_lose_an_element_and_batch_and_channels_stay_open(tmp_path: Path) -> None:
+    """49 times a 49th is a little less than 1 in f32, and truncated."""
+    nodes = [
+        node("Shape", "x", "s", start=2),
+        node("Cast", "s", "f", to=1),
+        node("Div", "one_ f", "scale"),
+        node("Concat", "same scale", "scales", axis=0),
+        node("Resize", "x none scales", "r", mode="nearest"),
+        node("Relu", "r", "y"),
+    ]
+    weights = {"one_": np.float32(1), "same": np.ones(2, np.float32), "none": np.zeros(0, np.float32)}
+    path = save(tmp_path / "m.onnx", nodes, {"x": ("float32", ("b", "c", "n"))}, ["y"], weights)
+    graph = import_model(path, fallback="allow").graph
+    (fallen,) = graph.placement.fallback
+    assert fallen.reason == "a dimension times 1 / n, which is rounded before the product"
+    assert [text_of(extent) for extent in graph.tensors[graph.outputs[0].tensor].shape] == ["b", "c", "resize_1"]

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from tilec.errors import ConfigError
 from tilec.importer.fold import evaluate_constants, fold_constant, fold_elements, literal
+from tilec.importer.fold_ratios import Ratios, fold_ratios
 from tilec.importer.forms import form_of, listed, tidied
 from tilec.importer.index_ranges import input_ranges
 from tilec.importer.names import LETTERS, Names, identifier
-from tilec.importer.node_sizes import AssumedSizes
+from tilec.importer.node_sizes import AssumedSizes, NodeSizes
 from tilec.importer.shapes import shape_text
 from tilec.importer.value import MAX_TRACKED_ELEMENTS, Value, extents, progression, static
 from tilec.importer.weights import Stored
@@ -209,6 +210,9 @@ class Builder:
             if array is not None:
                 return self._folded(name, array, ttype, form)
         elements = fold_elements(expr, self._values) if ttype in TRACKED else None
+        ratios = None if elements is not None else fold_ratios(expr, self._values, ttype)
+        if ratios is not None and ttype in TRACKED:
+            elements = self._whole(ratios, origin)
         if elements is not None and all(isinstance(e, Const) for e in elements):
             values = [e.value for e in elements if isinstance(e, Const)]
             shape = static(expr.shape)
@@ -217,7 +221,16 @@ class Builder:
             expr = listed(expr, elements, ttype)
             form = elements[0] if len(elements) == 1 and ttype != "i32" else form
         self._define(Node(expr, origin.op, (origin.node,)))
-        return Value(name, expr.shape, ttype, elements=elements, form=form)
+        return Value(name, expr.shape, ttype, elements=elements, form=form, ratios=ratios)
+
+    def _whole(self, ratios: Ratios, origin: Origin) -> tuple[Expr, ...] | None:
+        """Elements that are all known, integers: that floats count them exactly is demanded of sizes."""
+        numbers = [None if ratio is None else ratio.integer for ratio in ratios]
+        if any(number is None for number in numbers):
+            return None
+        sizes = NodeSizes(self.sizes, f"node {origin.node} ({origin.op})")
+        sizes.counted(*(ratio for ratio in ratios if ratio is not None))
+        return tuple(number for number in numbers if number is not None)
 
     def _define(self, node: Node) -> None:
         self._nodes[node.name] = node

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from tilec.importer.formula import formula
 from tilec.importer.names import Names
+from tilec.importer.ratio import EXACT, Ratio
 from tilec.importer.shapes import ShapeError, UndecidedError, symbols_of
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Expr, Var, constant_value, variables
@@ -78,6 +80,12 @@ class NodeSizes:
         ShapeError with the message where no sizes fulfil it."""
         if not self._known.fixed:
             self.assume(condition, message)
+
+    def counted(self, *ratios: Ratio) -> None:
+        """Demand that floats count exactly what ratios are made of."""
+        for limit in dict.fromkeys(limit for ratio in ratios for limit in ratio.limits):
+            below = formula("n // most == 0", n=limit, most=EXACT)
+            self.demand(below, f"{text_of(limit)} is counted in floats")
 
     def large(self, expr: Expr) -> int:
         """The value of an expression at large sizes: the largest of every range, a multiple of the usual one else."""

@@ -8,11 +8,13 @@ from typing import Any
 
 import onnx
 
+from tilec.importer.fold_ratios import Ratios, ratios_in
 from tilec.importer.formula import formula
+from tilec.importer.ratio import Ratio, floor, product
 from tilec.importer.shapes import size_of
 from tilec.importer.value import Value
-from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr
+from tilec.ir.algebra import bounds_of, equal, simplify
+from tilec.ir.expr import Const, Expr, constant_value
 
 Shape = tuple[Expr, ...]
 
@@ -80,8 +82,70 @@ def _boxes(x: Value, reads: Reads, _attributes: Mapping[str, Any]) -> list[OpenS
     return [(Open(limit), Const(3))]
 
 
-def _resize(x: Value, _reads: Reads, _attributes: Mapping[str, Any]) -> list[OpenShape]:
-    return [tuple(Open(number=d) for d in range(x.rank))]
+def _resize(x: Value, reads: Reads, attributes: Mapping[str, Any]) -> list[OpenShape]:
+    """Extents whose scale or size is known, and the others."""
+    opened: list[Expr | Open] = [Open(number=d) for d in range(x.rank)]
+    scales, sizes = (_elements(reads, n) for n in (2, 3))
+    if "axes" in attributes or x.rank not in (len(scales), len(sizes)):
+        return [tuple(opened)]
+    if len(sizes) == x.rank:
+        return [tuple(_or_open(size, d) for d, size in enumerate(sizes))]
+    for d, (extent, scale) in enumerate(zip(x.shape, scales, strict=True)):
+        scaled = None if scale is None else product(Ratio(extent), scale)
+        opened[d] = _or_open(None if scaled is None else floor(scaled), d)
+    return [tuple(opened)]
+
+
+def _reshape(x: Value, reads: Reads, attributes: Mapping[str, Any]) -> list[OpenShape]:
+    """Extents that are known of the shape that is asked for."""
+    opened: list[Expr | Open] = []
+    for d, wanted in enumerate(_elements(reads, 1)):
+        extent = None if wanted is None else wanted.integer
+        copies = extent == Const(0) and not attributes.get("allowzero") and d < x.rank
+        opened.append(x.shape[d] if copies else _or_open(None if extent == Const(-1) else wanted, d))
+    return [tuple(opened)]
+
+
+def _expand(x: Value, reads: Reads, _attributes: Mapping[str, Any]) -> list[OpenShape]:
+    """Extents of a shape that is known in part, and those of the tensor where it is 1."""
+    wanted = _elements(reads, 1)
+    rank = max(x.rank, len(wanted))
+    sizes = [Ratio(Const(1))] * (rank - len(wanted)) + list(wanted)
+    extents = [Const(1)] * (rank - x.rank) + list(x.shape)
+    opened: list[Expr | Open] = []
+    for d, (extent, size) in enumerate(zip(extents, sizes, strict=True)):
+        known = None if size is None else size.integer
+        same = known == Const(1) or (known is not None and equal(known, extent))
+        opened.append(extent if same else _or_open(size if extent == Const(1) else None, d))
+    return [tuple(opened)]
+
+
+def _constant_of_shape(_x: Value, reads: Reads, _attributes: Mapping[str, Any]) -> list[OpenShape]:
+    return [tuple(_or_open(size, d) for d, size in enumerate(_elements(reads, 0)))]
+
+
+def _tile(x: Value, reads: Reads, _attributes: Mapping[str, Any]) -> list[OpenShape]:
+    counts = _elements(reads, 1)
+    if len(counts) != x.rank:
+        return []
+    sizes = [None if n is None else product(Ratio(e), n) for e, n in zip(x.shape, counts, strict=True)]
+    return [tuple(_or_open(size, d) for d, size in enumerate(sizes))]
+
+
+def _elements(reads: Reads, position: int) -> Ratios:
+    """What is known of the elements of a small vector; nothing of an absent one."""
+    value = reads[position] if position < len(reads) else None
+    if value is None or value.rank != 1:
+        return ()
+    length = constant_value(value.shape[0])
+    return ratios_in(value) or (None,) * (length or 0)
+
+
+def _or_open(size: Ratio | None, number: int) -> Expr | Open:
+    """A known size that is no negative number, else one that the call reports."""
+    known = None if size is None else size.integer
+    low = None if known is None else bounds_of(known)[0]
+    return known if known is not None and low is not None and low >= 0 else Open(number=number)
 
 
 def _rows(x: Value) -> Expr:
@@ -120,9 +184,13 @@ _CLASSICAL: Mapping[str, Callable[[Value, Reads, Mapping[str, Any]], list[OpenSh
 
 _RULES: Mapping[tuple[str, str], Callable[[Value, Reads, Mapping[str, Any]], list[OpenShape]]] = {
     ("", "Compress"): _compress,
+    ("", "ConstantOfShape"): _constant_of_shape,
+    ("", "Expand"): _expand,
     ("", "NonMaxSuppression"): _boxes,
     ("", "NonZero"): _non_zero,
+    ("", "Reshape"): _reshape,
     ("", "Resize"): _resize,
+    ("", "Tile"): _tile,
     ("", "TopK"): _top_k,
     ("", "Unique"): _unique,
     **{("ai.onnx.ml", name): rule for name, rule in _CLASSICAL.items()},

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.importer.formula import formula
+from tilec.importer.ratio import Ratio
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Access, Const, Expr, Var, constant_value, substitute
 
@@ -22,12 +23,14 @@ MAX_TRACKED_ELEMENTS = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A tensor: `name` in the graph, shape, tType, and its known contents, in up to three forms.
+    """A tensor: `name` in the graph, shape, tType, and its known contents, in up to four forms.
 
     array      the contents of a constant
     elements   integers as expressions of the symbols, row-major (results of `Shape` and expressions of them)
     form       contents as an expression of the indices, whose variables are `position(0)`, `position(1)` ...:
                a literal, or index arithmetic (`Range`, causal masks). Readers use it in place of the tensor
+
+    ratios     what is known of numbers that are computed from sizes, one by one; None where that is nothing
 
     `mean`: the tensor is the mean of another one (its name) over some of its dimensions, kept as 1.
     """
@@ -39,6 +42,7 @@ class Value:
     elements: tuple[Expr, ...] | None = None
     form: Expr | None = None
     mean: tuple[str, tuple[int, ...]] | None = None
+    ratios: tuple[Ratio | None, ...] | None = None
 
     @property
     def rank(self) -> int:

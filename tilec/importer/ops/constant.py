@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from tilec.importer.fold import literal
+from tilec.importer.fold_ratios import ratios_in
 from tilec.importer.forms import chosen
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
+from tilec.importer.ratio import ceil, quotient, total
 from tilec.importer.registry import operator
 from tilec.importer.shapes import size_of
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, Stored
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Call, Const, Expr, constant_value
+from tilec.ir.expr import Call, Const, Expr, constant_value, variables
 from tilec.ir.types import TTYPES
 
 
@@ -61,7 +63,7 @@ def _range(op: Op) -> Value:
     start, delta = op.value(0), op.value(2)
     ttype = start.ttype
     if TTYPES[ttype].kind == "float":
-        length: Expr = Const(_float_length(op, ttype))
+        length = _float_length(op, ttype)
     else:
         length = _length(op, op.single(0), op.single(1), op.single(2))
     axes = op.axes_of([length])
@@ -70,14 +72,30 @@ def _range(op: Op) -> Value:
     return op.emit(axes, simplify(body) if ttype == "i64" else body, ttype)
 
 
-def _float_length(op: Op, ttype: str) -> int:
+def _float_length(op: Op, ttype: str) -> Expr:
     """The number of elements of a range of floats; the distance is rounded to their type, as in onnxruntime."""
+    counted = _ratio_length(op)
+    if counted is not None:
+        return counted
     first, last, step = (np.float64(op.required(i)) for i in range(3))
     dtype = np.dtype(np.float64 if ttype == "f64" else np.float32)
     distance = np.float64(last.astype(dtype) - first.astype(dtype))
     if step == 0 or not np.isfinite(distance) or np.isnan(step):
         raise op.invalid(f"from {first} to {last} by {step}", "The range must have an end.")
-    return max(0, int(np.ceil(distance / step)))
+    return Const(max(0, int(np.ceil(distance / step))))
+
+
+def _ratio_length(op: Op) -> Expr | None:
+    """The number of elements of a range between numbers that are computed from sizes."""
+    first, last, step = ((ratios_in(op.value(i)) or (None,))[0] for i in range(3))
+    if first is None or last is None or step is None or not variables(formula("a + b", a=first.num, b=last.num)):
+        return None
+    distance = total(last, first, -1)
+    number = None if distance is None else quotient(distance, step)
+    if number is None:
+        return None
+    op.sizes.counted(number)
+    return simplify(formula("maximum(n, 0)", n=ceil(number).num))
 
 
 def _length(op: Op, start: Expr, limit: Expr, delta: Expr) -> Expr:

@@ -10,10 +10,12 @@ import numpy as np
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.resize_taps import Line, Taps, as_float, coordinates, nearest, neighbours, read
+from tilec.importer.ratio import Ratio, floor, product
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
 from tilec.ir.algebra import equal, simplify
 from tilec.ir.expr import Access, Call, Const, Expr, constant_value, walk
+from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES
 
 MAX_EXTENT = 1 << 24
@@ -72,8 +74,11 @@ def _lines(op: Op, x: Value, dims: tuple[int, ...]) -> list[Line]:
     return [line for line in lines if not equal(line.out, line.size)]
 
 
-def _factors(op: Op) -> tuple[float, ...]:
-    """The scales: an attribute of Upsample before opset 9, an input since; empty when sizes are given."""
+def _factors(op: Op) -> tuple[Ratio | float, ...]:
+    """The scales, as ratios where sizes decide them; empty when sizes are given.
+
+    They are an attribute of Upsample before opset 9, an input since.
+    """
     if "scales" in op.attributes:
         return tuple(float(np.float32(v)) for v in op.attributes["scales"])
     position = 1 if op.kind == "Upsample" or op.opset < 11 else 2
@@ -81,12 +86,18 @@ def _factors(op: Op) -> tuple[float, ...]:
     if given is None or given.shape == (Const(0),):
         return ()
     if given.array is None:
-        raise op.unknown(position)
+        ratios = [ratio for ratio in given.ratios or (None,) if ratio is not None]
+        if len(ratios) < len(given.ratios or (None,)):
+            raise op.unknown(position)
+        op.sizes.counted(*ratios)
+        return tuple(ratio if (known := ratio.literal) is None else known for ratio in ratios)
     return tuple(float(v) for v in given.array.tolist())
 
 
-def _scaled(op: Op, d: int, size: Expr, factor: float) -> Line:
+def _scaled(op: Op, d: int, size: Expr, factor: Ratio | float) -> Line:
     """A dimension resized by a factor; the product is rounded to f32 before truncation, as in the reference."""
+    if isinstance(factor, Ratio):
+        return _scaled_by(op, d, size, factor)
     if not 0 < factor < MAX_EXTENT:
         raise op.invalid(f"a scale of {factor}")
     fixed = constant_value(size)
@@ -100,6 +111,17 @@ def _scaled(op: Op, d: int, size: Expr, factor: float) -> Line:
         raise op.unsupported(f"a symbolic dimension times {factor}", "Bind it with --shape SYMBOL=SIZE.")
     product = formula("size * p // q", size=size, p=fraction.numerator, q=fraction.denominator)
     return Line(d, size, simplify(product), Const(factor))
+
+
+def _scaled_by(op: Op, d: int, size: Expr, factor: Ratio) -> Line:
+    """A dimension resized by a factor that varies. One that is rounded may lose an element: the reference truncates."""
+    out = product(Ratio(size), factor)
+    if out is None:
+        reason = f"a dimension times {text_of(factor.num)} / {text_of(factor.den)}, which is rounded before the product"
+        raise op.unsupported(reason, "Bind its sizes with --shape SYMBOL=SIZE, or give sizes in place of scales.")
+    op.sizes.counted(out)
+    scale = formula("a / b", a=Call("f32", (factor.num,)), b=as_float(factor.den))
+    return Line(d, size, floor(out).num, scale)
 
 
 def _ratio(out: Expr, size: Expr) -> Expr:
