@@ -36,7 +36,25 @@ def test_a_slow_group_is_a_model_that_verifies_is_timed_and_explained(cli, monke
     monkeypatch.setattr("tilec.bench.time_interleaved", timed)
     assert "timed at (5, 16)" in cli("bench", "cluster/build", "--inputs", "cluster/inputs.npz").err
     assert "have its sizes" in cli("bench", "cluster/build", "--inputs", "x.npz", "--shape", "batch=2").err
-    assert "the plan has no group 'softmax'" in cli("capture", "model.tilec", "--group", "softmax").err
+    assert "no group is called 'softmax'" in cli("capture", "model.tilec", "--group", "softmax").err
+
+
+def test_a_group_is_captured_by_its_number_from_a_model_whose_nodes_have_no_names(cli, tmp_path):
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "w"], ["h"]),
+        onnx.helper.make_node("Softmax", ["h"], ["y"]),
+    ]
+    models.save(
+        tmp_path / "model.onnx", nodes, [models.value("x", 3, 8)], [models.value("y", 3, 6)], [models.weight("w", 8, 6)]
+    )
+    assert cli("compile", "model.onnx", "--device", "host", "--to", "codegen").code == 0
+    ran = cli("capture", "model.tilec", "--group", 1, "-o", "cluster")
+    assert ran.code == 0, ran.err
+    assert {node.op_type for node in onnx.load(str(tmp_path / "cluster" / "model.onnx")).graph.node} <= {
+        "MatMul",
+        "Softmax",
+    }
+    assert "no group has the number 9" in cli("capture", "model.tilec", "--group", 9).err
 
 
 def test_a_failing_group_is_captured_and_reduced(cli, monkeypatch, tmp_path):

@@ -54,6 +54,13 @@ def test_named_nodes_come_with_those_between_them(whole):
     assert whole.wider(whole.all).nodes == (0, 1, 2, 3)
 
 
+def test_nodes_without_a_name_are_known_by_operator_and_place(tmp_path):
+    model = onnx.load(str(models.mlp(tmp_path / "model.onnx")))
+    for node in model.graph.node:
+        node.ClearField("name")
+    assert Whole(model, values).named({"MatMul_0", "Relu_2"}) == Choice((0, 1, 2), frozenset({"h2"}))
+
+
 def test_leaving_nodes_out_drops_what_only_they_made(whole):
     choice = Choice((0, 1, 2, 3), frozenset({"h1", "y"}))
     assert whole.without(choice, {1}) == Choice((0, 2, 3), frozenset({"y"}))

@@ -20,7 +20,7 @@ def capture(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where to write.")] = Path("cluster"),
     group: Annotated[
-        str, typer.Option("--group", metavar="NAME|slowest|failing", help="Which group of the plan.")
+        str, typer.Option("--group", metavar="NAME|NUMBER|slowest|failing", help="Which group of the plan.")
     ] = "slowest",
     inputs: Annotated[
         list[str] | None,

@@ -10,6 +10,7 @@ import onnx
 
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
+from tilec.ir.node_labels import label
 
 OPSETS = range(7, 27)
 """Opsets of ONNX's own domain that import supports."""
@@ -42,11 +43,6 @@ def check_opset(opset: int, file: str) -> None:
             file,
             "Convert it with onnx.version_converter.convert_version, or export it for another opset.",
         )
-
-
-def label(node: Any, number: int) -> str:
-    """A node's name, or its operator and position in the file when it has none."""
-    return node.name or f"{node.op_type}_{number}"
 
 
 def domain_of(node: Any) -> str:

@@ -20,7 +20,6 @@ from tilec.importer.check import (
     check_opset,
     check_types,
     domain_of,
-    label,
     needs,
     opset_of,
     opset_of_domain,
@@ -44,6 +43,7 @@ from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Var
 from tilec.ir.graph import Call, Graph, Placement, Port, Tensor, Unsupported, WeightRef
+from tilec.ir.node_labels import label
 from tilec.ir.pivots import legal_pivots
 from tilec.ir.size_facts import SizeFacts, settled
 

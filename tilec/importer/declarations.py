@@ -9,12 +9,13 @@ from typing import Any
 import onnx
 
 from tilec.errors import ConfigError, UnsupportedError
-from tilec.importer.check import OWN_DOMAINS, label, place_of
+from tilec.importer.check import OWN_DOMAINS, place_of
 from tilec.importer.loader import Model
 from tilec.importer.named_values import NamedValue, type_of_value
 from tilec.importer.onnx_types import extents_text, type_text
 from tilec.importer.weights import ELEMENT_TYPES, Stored
 from tilec.ir.graph import Default
+from tilec.ir.node_labels import label
 from tilec.ir.types import TTYPES
 
 OVERRIDABLE_SINCE = 4

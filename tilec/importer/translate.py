@@ -9,7 +9,7 @@ import onnx
 
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, Origin
-from tilec.importer.check import OWN_DOMAINS, attributes_of, check_types, domain_of, label, needs, place_of
+from tilec.importer.check import OWN_DOMAINS, attributes_of, check_types, domain_of, needs, place_of
 from tilec.importer.context import Context, Scope
 from tilec.importer.control.dispatch import control_of
 from tilec.importer.control.region import Region
@@ -21,6 +21,7 @@ from tilec.importer.shapes import ShapeError, UndecidedError
 from tilec.importer.value import Value
 from tilec.importer.weights import Files, tensor_values
 from tilec.ir.graph import Unsupported
+from tilec.ir.node_labels import label
 from tilec.ir.types import TTYPES
 
 MAX_INNER_NODES = 1 << 15

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tilec.errors import ArtifactError, TilecError, UsageError, did_you_mean
+from tilec.errors import ArtifactError, TilecError
 from tilec.pipeline.host_match import host_mismatch
 from tilec.pipeline.job import Job, StageInput, read_source
 from tilec.pipeline.part_folder import command_of, write_part_folder
@@ -46,8 +46,8 @@ def capture_cluster(
     """Write the nodes behind a group of the compiled model `source`, with their inputs in a run on `feeds`, to the
     folder `output`.
 
-    `wanted` is a group's name, `slowest` or `failing`. `job` has the recipe that the model was compiled by. Raises
-    UsageError for a group that there is not, TilecError when nothing fails or the part cannot stand alone.
+    `wanted` is a group's name or number, `slowest` or `failing`. `job` has the recipe that the model was compiled by.
+    Raises UsageError for a group that there is not, TilecError when nothing fails or the part cannot stand alone.
     """
     assert job.device is not None
     because = host_mismatch(job.device)
@@ -70,18 +70,15 @@ def _group(
     plan: Plan, source: StageInput, model: Path, feeds: Mapping[str, NDArray[Any]], wanted: str, threads: int
 ) -> tuple[Group, str]:
     """The wanted group, and why it is."""
-    groups = {group.name: group for group in plan.groups}
+    from tilec.analysis.explain.names import group_named
+
     if wanted == SLOWEST:
         name, why = _slowest(source.folder, feeds, threads)
     elif wanted == FAILING:
         name, why = _failing(plan, source, model, feeds)
     else:
         name, why = wanted, "which was asked for"
-    if name in groups:
-        return groups[name], why
-    near = did_you_mean(name, groups)
-    hint = f"Did you mean {near!r}?" if near else "`tilec explain BUILD` lists the groups."
-    raise UsageError(f"the plan has no group {name!r}", "--group", hint)
+    return group_named(plan, name), why
 
 
 def _slowest(folder: Path, feeds: Mapping[str, NDArray[Any]], threads: int) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx.external_data_helper import load_external_data_for_tensor
 
 from tilec.errors import TilecError
+from tilec.ir.node_labels import label
 from tilec.verify.inputs import Array
 
 Values = Callable[[Sequence[str]], Mapping[str, Any]]
@@ -59,8 +60,8 @@ class Whole:
         return Choice(tuple(range(len(self.nodes))), self._outputs)
 
     def named(self, names: Collection[str]) -> Choice:
-        """The nodes of these names, the nodes between them, and as outputs all results that other nodes read."""
-        chosen = {i for i, node in enumerate(self.nodes) if node.name in names}
+        """The nodes of these labels, the nodes between them, and as outputs all results that other nodes read."""
+        chosen = {i for i, node in enumerate(self.nodes) if label(node, i) in names}
         nodes = self._between(chosen)
         return Choice(nodes, self._leaving(nodes))
 
