@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from docs import provenance
 from tilec.analysis.ratios import plan_ratio
 from tilec.analysis.totals import at_level, lowest
 from tilec.artifact import write_text
@@ -84,6 +85,7 @@ def main(models: list[str]) -> None:
         rows = {**rows_of(text), model: row(model)}
         table = "\n".join([*head(), *(rows[name] for name in names() if name in rows)])
         write_text(PAGE, _REGION.sub(rf"\g<1>\n{table}\n\n\g<2>", text))
+    provenance.mark(() if models else ("traffic",))
 
 
 if __name__ == "__main__":
