@@ -284,3 +284,10 @@ def test_choices_that_ranges_decide_disappear_wherever_they_stand(text: str, pla
 def test_a_choice_is_within_what_it_chooses_from() -> None:
     assert bounds_of(parse_expr("where(n < m, i, 7 - i)"), {"i": (Const(0), Const(4))}) == (0, 7)
     assert bounds_of(parse_expr("where(n < m, i, m)"), {"i": (Const(0), Const(4))}) == (0, None)
+
+
+def test_a_divisor_is_at_least_one_where_its_range_begins_at_zero() -> None:
+    ranges = {"m": (Const(0), Const(128))}
+    assert simplify(parse_expr("(2 * m - 1) // m"), ranges) == Const(1)
+    assert simplify(parse_expr("-1 // m"), ranges) == Const(-1)
+    assert simplify(parse_expr("0 // m"), ranges) == Const(0)

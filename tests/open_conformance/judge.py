@@ -16,7 +16,7 @@ from tests.conformance.judge import Result, described, ended, placement_of
 from tests.open_conformance.opened import Opened, opened, resized
 from tests.open_conformance.other_sizes import other_sizes
 from tests.open_conformance.references import Outputs, References
-from tilec.errors import TilecError
+from tilec.errors import ConfigError, TilecError
 from tilec.importer import import_model
 from tilec.importer.convert import Imported
 from tilec.ir.evaluate import integer
@@ -72,6 +72,15 @@ def _native(model: Any) -> bool:
         return False
 
 
+def _is_valid(model: Any) -> bool:
+    """Whether a model with its sizes is none that ONNX's definitions rule out; peers look at less of it."""
+    try:
+        _imported(model)
+    except ConfigError:
+        return False
+    return True
+
+
 def _imported(model: Any) -> Imported:
     with tempfile.TemporaryDirectory(prefix="tilec-open-") as folder:
         file = Path(folder) / "model.onnx"
@@ -102,8 +111,13 @@ def _run(case: Case, open_case: Opened, feeds: Mapping[str, Any], outputs: Outpu
             at[key] = peers.expected(resized(feeds, open_case, sizes))
         return at[key]
 
+    def legal(sizes: Mapping[str, int]) -> bool:
+        return bool(expected(sizes)) and _is_valid(opened(open_case.model, resized(feeds, open_case, sizes), own).model)
+
     own = open_case.sizes
-    for sizes in (own, *other_sizes(own, lambda each: bool(expected(each)))):
+    for sizes in (own, *other_sizes(own, legal)):
+        if 0 in sizes.values() and done.placement.fallback:
+            continue  # onnxruntime leaves results of no steps as they are in memory
         given = resized(feeds, open_case, sizes)
         accepted = [outputs] if sizes == own else expected(sizes)
         try:

@@ -213,9 +213,11 @@ def _divide(p: Polynomial, d: Polynomial, ranges: KnownRanges) -> tuple[Polynomi
         else:
             rest[term] = coefficient
     if divisor:
-        unknown = [atom for atom in divisor if isinstance(atom, Var) and atom.name not in ranges]
-        if unknown:
-            ranges = shared_ranges({**{atom.name: (Const(1), atom) for atom in unknown}, **ranges})
+        # A divisor is at least 1, also where a size may be 0.
+        sizes = {atom.name: ranges.get(atom.name, (Const(0), atom)) for atom in divisor if isinstance(atom, Var)}
+        least = {name: (Const(1), high) for name, (low, high) in sizes.items() if low == Const(0)}
+        if least:
+            ranges = shared_ranges({**ranges, **least})
     if not rest or _within(rest, d, ranges):
         return whole, rest
     if _within(_add(rest, d), d, ranges):
