@@ -54,6 +54,8 @@ def test_another_interface_is_refused(tmp_path):
         ("inputs", [{"name": "x", "ttype": "f33", "shape": [1]}], "unknown type 'f33'"),
         ("inputs", [{"name": "x", "ttype": "f32", "shape": [-1]}], "negative"),
         ("segments", [{"groups": ["a"], "width": "four"}], "expected int"),
+        ("ranges", [{"input": 1, "extent": 3, "node": "n"}], "a range of input 1, which is no tensor"),
+        ("ranges", [{"input": 0, "extent": 3, "node": "n", "column": [2, 0]}], "dimension that input 0 does not have"),
         ("segments", [], "0 calls lie between 0 segments"),
         ("library", None, "launches and no library"),
         ("arena", 3, "arena_bytes"),

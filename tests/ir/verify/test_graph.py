@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from scheduler.graphs import make_graph
 
-from tilec.ir.expr import TensorExpr, Var
-from tilec.ir.graph import Port, Tensor
+from tilec.ir.expr import Const, TensorExpr, Var
+from tilec.ir.graph import IndexRange, Port, Tensor
 from tilec.ir.sizes import Constraint, SymbolRange
 from tilec.ir.text import parse_expr
 from tilec.ir.verify.graph import check_graph
@@ -43,3 +43,14 @@ def test_a_tensor_with_the_name_of_a_size() -> None:
     graph = make_graph({"x": ("n",)}, [("y[i] = x[i] + 1.0", {"i": "n"})], ["y"], symbols=["n"])
     renamed = replace(graph, tensors={**graph.tensors, "n": graph.tensors["x"]})
     assert "n is a tensor and a size" in check_graph(renamed)
+
+
+def test_ranges_are_of_columns_that_inputs_have() -> None:
+    graph = make_graph({"x": (4, 2)}, [("y[i] = x[i, 0]", {"i": 4})], ["y"])
+    ranges = [IndexRange("x", Const(3), "n", column) for column in (None, (1, 0), (2, 0), (0, -1))]
+    ranges.append(IndexRange("y", Const(3), "n", (5, 0)))
+    assert check_graph(replace(graph, ranges=tuple(ranges))) == (
+        "y has a range of indices and is no input",
+        "a range of x is of place 0 of dimension 2",
+        "a range of x is of place -1 of dimension 0",
+    )
