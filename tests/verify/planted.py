@@ -58,7 +58,7 @@ def swallows_nan(name: str) -> Fault:
 def _last(node: Node) -> Expr:
     """Whether an element is the last one along the innermost dimension."""
     name = node.expr.spatial[-1]
-    return Binary("==", Var(name), Const((constant_value(node.expr.domain[name]) or 1) - 1))
+    return Binary("==", Var(name), Binary("-", node.expr.domain[name], Const(1)))
 
 
 def _lane(node: Node) -> Expr:
@@ -108,13 +108,13 @@ def _bare(value: Expr, node: Node) -> Expr | None:
 def _neighbour(value: Expr, node: Node) -> Expr | None:
     """Operands read one element too far along the innermost dimension, around its end."""
     name = node.expr.spatial[-1]
-    extent = constant_value(node.expr.domain[name]) or 1
-    if extent < 2:
+    extent = node.expr.domain[name]
+    if constant_value(extent) in (0, 1):
         return None
 
     def moved(part: Expr) -> Expr:
         if part == Var(name):
-            return Binary("%", Binary("+", part, Const(1)), Const(extent))
+            return Binary("%", Binary("+", part, Const(1)), extent)
         return rebuild(part, moved)
 
     return moved(value)
@@ -125,7 +125,7 @@ def _fewer(value: Expr, node: Node) -> Expr | None:
     if node.expr.reducer != "sum":
         return None
     name = node.expr.reduce[-1]
-    last = Binary("==", Var(name), Const((constant_value(node.expr.domain[name]) or 1) - 1))
+    last = Binary("==", Var(name), Binary("-", node.expr.domain[name], Const(1)))
     return _where(last, _zero(value, node), value)
 
 

@@ -6,15 +6,17 @@ import pytest
 from quantised.compile import SLOW_MEMORY
 
 from tilec.importer import import_model
+from tilec.ir.bind_plan import bind_plan
 from tilec.scheduler import schedule
 from tilec.spec.recipe import ScheduleOptions
 from tilec.spec.resolve import resolve_device
 from tilec.verify import locate, native, references, verdict
-from tilec.verify.input_files import feedings, feeds_of
+from tilec.verify.cases import cases_of
 from tilec.verify.native import verify_native
 from tilec.verify.whole_plan import WholePlan
 from verify.builds import OPTIONS, generated
 from verify.here import Here
+from verify.open_models import SIZES, open_model
 from verify.planted import FAULTS, models, planted
 
 
@@ -26,27 +28,32 @@ def here(monkeypatch):
 
 def outcomes(folder, name, faults):
     """(fault, outcome) for a right library, whose fault is None, and for every fault that applies to the model."""
-    model = next(path for each, path in models(folder) if each == name)
+    return outcomes_of(folder, next(path for each, path in models(folder) if each == name), faults, OPTIONS)
+
+
+def outcomes_of(folder, model, faults, options):
+    """The same for a model, verified with these options."""
     imported = import_model(model)
     if imported.owned_file:
         (folder / imported.owned_file).write_bytes(b"".join(imported.weights))
     plan = schedule(imported.graph, resolve_device(SLOW_MEMORY), ScheduleOptions())
-    feeds = [feeds_of(plan, each) for each in feedings(OPTIONS.seeds, None, model)]
-    right = [meaning(plan, folder, each) for each in feeds]
+    cases = cases_of(plan, options, model)
+    right = [meaning(plan, folder, case) for case in cases]
     for fault in (None, *faults):
         wrong = plan
         if fault is not None:  # a fault that changes no bit of any output is none
             plans = planted(plan, FAULTS[fault])
-            differs = (each for each in plans if [meaning(each, folder, feed) for feed in feeds] != right)
+            differs = (each for each in plans if [meaning(each, folder, case) for case in cases] != right)
             wrong = next(differs, None)
         if wrong is not None:
             kernels = generated(wrong, folder, "host").body
-            yield fault, verify_native(folder, plan, kernels, model, OPTIONS, lambda _done, _total: None)
+            yield fault, verify_native(folder, plan, kernels, model, options, lambda _done, _total: None)
 
 
-def meaning(plan, folder, feeds):
-    """The bytes of the outputs that the plan's expressions mean."""
-    return {name: array.tobytes() for name, array in WholePlan(plan, folder).outputs(feeds).items()}
+def meaning(plan, folder, case):
+    """The bytes of the outputs that the plan's expressions mean in a case."""
+    outputs = WholePlan(bind_plan(plan, case.sizes), folder).outputs(case.feeds)
+    return {name: array.tobytes() for name, array in outputs.items()}
 
 
 FEW = {
@@ -63,6 +70,32 @@ def test_planted_faults_are_found(here, tmp_path, name):
     assert list(found) == [None, *FEW[name]]
     for fault, outcome in found.items():
         assert (outcome.failure is None) == (fault is None), (fault, outcome)
+
+
+OPEN_FEW = {
+    "recurrence": ("one lane off by a percent",),
+    "lookup": ("reads a neighbour",),
+    "halves": ("operands swapped",),
+}
+
+
+@pytest.mark.parametrize("name", OPEN_FEW)
+def test_planted_faults_are_found_at_open_sizes(here, tmp_path, name):
+    options = OPTIONS.model_copy(update={"sizes": SIZES[name]})
+    found = dict(outcomes_of(tmp_path, open_model(name, tmp_path), OPEN_FEW[name], options))
+    assert list(found) == [None, *OPEN_FEW[name]]
+    assert len(found[None].checked) == len(SIZES[name])
+    for fault, outcome in found.items():
+        assert (outcome.failure is None) == (fault is None), (fault, outcome)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIZES)
+def test_all_planted_faults_are_found_at_open_sizes(here, tmp_path, name):
+    judged = dict(outcomes_of(tmp_path, open_model(name, tmp_path), FAULTS, OPTIONS))
+    assert judged.pop(None).failure is None
+    assert [fault for fault, outcome in judged.items() if outcome.failure is None] == []
+    assert len(judged) >= 12
 
 
 @pytest.mark.slow

@@ -180,7 +180,7 @@ def indexed(folder: Path, index: str = "i") -> tuple[Path, Plan]:
     ports = [value("x", "b", "n"), helper.make_tensor_value_info(index, onnx.TensorProto.INT64, ["k"])]
     node = helper.make_node("Gather", ["x", index], ["y"], axis=1)
     model = save(folder / "model.onnx", [node], ports, [value("y", "b", "k")])
-    return model, schedule(import_model(model).graph, resolve_device("zen5-avx512"), ScheduleOptions())
+    return model, schedule(import_model(model).graph, resolve_device("avx2"), ScheduleOptions())
 
 
 def test_no_sample_has_nothing_that_an_index_could_name(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_loop_has_steps_whatever_expression_their_number_is(tmp_path: Path) ->
     ]
     tensors = [onnx.numpy_helper.from_array(np.asarray(v, np.float32), n) for n, v in weights.items()]
     model = save(tmp_path / "model.onnx", nodes, [value("x", "n", 2, "t")], [value("y", 1, "n", 3)], tensors)
-    plan = schedule(import_model(model).graph, resolve_device("zen5-avx512"), ScheduleOptions())
+    plan = schedule(import_model(model).graph, resolve_device("avx2"), ScheduleOptions())
     anything = replace(plan, symbol_ranges={})
     assert any(call.loop for call in plan.calls)
     assert all(case.sizes["t"] >= 2 and case.sizes["n"] for case in cases_of(anything, OPTIONS, model))
@@ -222,7 +222,7 @@ def test_samples_fit_into_a_budget_of_memory_and_operations(built: Built, monkey
 
 def test_inputs_that_the_compiled_model_refuses_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, plan = indexed(tmp_path)
-    body = generated(plan, tmp_path, "zen5-avx512").body
+    body = generated(plan, tmp_path, "avx2").body
     monkeypatch.setattr(cases, "_drawable", lambda plan: plan)
     zeros = {"y": np.zeros((3, 2), np.float32)}
     monkeypatch.setattr(references.Reference, "attempted", lambda _self, _feeds: zeros)

@@ -16,6 +16,7 @@ from tilec.ir.plan import Plan
 from tilec.verify.groups import GroupCheck
 from tilec.verify.inputs import Array
 from tilec.verify.locate import Divergence
+from tilec.verify.look_budget import LookTooLong
 from tilec.verify.remote import Remote, RemoteError
 from tilec.verify.runners import Compiled, Reference, write_watched
 from tilec.verify.step_checks import Stale, affordable
@@ -130,7 +131,10 @@ class Bench:
             if self.tolerance is not None:
                 allowed = dict.fromkeys(allowed, self.tolerance)
             explicit = self.tolerance is not None
-            compared, divergence = judged_outputs(subject, feeds, actual, expected, allowed, explicit)
+            try:
+                compared, divergence = judged_outputs(subject, feeds, actual, expected, allowed, explicit)
+            except LookTooLong:
+                return None
             worst = max((each for each in compared if not each.passed), key=lambda each: each.error, default=None)
             if worst is not None:
                 return Failure(MISMATCH, f"{worst.output}: {worst.reason}{worst.size()}", divergence)

@@ -17,15 +17,15 @@ from tilec.ir.expr import Access, Binary, Call, Expr, Reduce, TensorExpr, consta
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.numpy_scalars import ttype_of
 from tilec.ir.plan import Group, Plan
-from tilec.ir.scalars import BITCASTS
-from tilec.ir.types import HALVES
+from tilec.ir.scalars import BITCASTS, type_of
+from tilec.ir.types import HALVES, numpy_dtype
 from tilec.ir.weights import read_constant
 from tilec.lower.promote_halves import PROMOTED_TTYPE, promote_halves, read_wide
 from tilec.verify.ball_arithmetic import UNIT_ROUNDOFF
 from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
 from tilec.verify.rounding_bounds import enclosures, quantising
-from tilec.verify.sensitivity import Floats, Movement, deviations, disturbed, explained, flipped
+from tilec.verify.sensitivity import AMPLITUDE, Floats, Movement, deviations, disturbed, explained, flipped
 from tilec.verify.tolerance import carried, kernel_tolerances, kernel_variance, variance
 from tilec.verify.undefined import CHOICE, with_undefined_elements
 from tilec.verify.word_elements import with_elements
@@ -182,13 +182,20 @@ def _largest(values: Array) -> float:
 
 
 def evaluated(
-    group: Group, plan: Plan, given: Mapping[str, Array], disturbing: np.random.Generator | None = None
+    group: Group,
+    plan: Plan,
+    given: Mapping[str, Array],
+    disturbing: np.random.Generator | None = None,
+    *,
+    halves: bool = False,
 ) -> dict[str, Array]:
     """Operands and results of a group: its expressions in NumPy on the `given` operands, rounded as the group rounds.
 
     With a generator `disturbing`, every inexact result is perturbed at random by `AMPLITUDE` times its rounding
     error, and undefined results are drawn. Half precision hides that error but where it is near the boundary of two
-    roundings; not that of nodes that run with partial results, which are rounded where these are.
+    roundings; not that of nodes that run with partial results, which are rounded where these are. With `halves`,
+    results of half precision move as far as one rounding to it, too: a reference rounds some that a kernel does not,
+    and the other way around.
     """
     wide = _wide(group)
     ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if wide else {}
@@ -203,9 +210,14 @@ def evaluated(
         summed = counted_terms(node, plan.tensors, terms)
         added = UNIT_ROUNDOFF["f32"] ** 2 * summed if result.dtype.kind in "fV" else 0.0
         own = (variance if node.name in running else kernel_variance)(node, plan.tensors)
+        grid = plan.tensors[node.name].ttype if halves and plan.tensors[node.name].ttype in HALVES else None
+        if grid is not None:
+            expr = _unrounded(node.expr, {t: plan.tensors[t].ttype for t in operands(node.expr)})
+            own += (UNIT_ROUNDOFF[grid] / AMPLITUDE) ** 2
         if disturbing is not None and (off := sqrt(own + added)):
             precise = _precise(expr, arrays, result)
-            result = disturbed(result, precise, off, _sizes(expr, arrays, precise, bool(added)), disturbing)
+            sizes = _sizes(expr, arrays, precise, bool(added))
+            result = disturbed(result, precise, off, sizes, disturbing, numpy_dtype(grid) if grid else None)
         arrays[node.name] = result
     return arrays
 
@@ -256,6 +268,23 @@ def _precise(expr: TensorExpr, arrays: Mapping[str, Array], result: Array) -> Ar
     if _looks_at_bits(expr):
         return result
     return _evaluated_in_f64(expr, _in_f64(expr.value), arrays)
+
+
+def _unrounded(expr: TensorExpr, ttypes: Mapping[str, str]) -> TensorExpr:
+    """The expression without the roundings of results of half precision to their own type, where nodes of the model
+    end that are part of it; conversions from other types stay."""
+
+    def visit(part: Expr) -> Expr:
+        if isinstance(part, Access):
+            return part
+        new = rebuild(part, visit)
+        match part, new:
+            case Call(fn, (before,)), Call(_, (after,)) if fn in HALVES and type_of(before, ttypes) == fn:
+                return after
+        return new
+
+    value = visit(expr.value)
+    return replace(expr, body=replace(expr.body, body=value) if isinstance(expr.body, Reduce) else value)
 
 
 def _looks_at_bits(expr: TensorExpr) -> bool:

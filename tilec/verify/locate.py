@@ -15,10 +15,11 @@ from tilec.ir.sizes import sizes_text
 from tilec.verify.compare import compare
 from tilec.verify.groups import GroupCheck
 from tilec.verify.inputs import Array
+from tilec.verify.look_budget import LEAST, LookBudget
 from tilec.verify.remote import Remote
 from tilec.verify.runners import Compiled, inner_tensors
 from tilec.verify.step_checks import Stale
-from tilec.verify.tolerance import group_tolerances
+from tilec.verify.tolerance import tensor_tolerances
 from tilec.verify.whole_plan import WholePlan
 
 
@@ -96,10 +97,12 @@ def wrong_group(
 
 
 def diverging_origin(plan: Plan, folder: Path, model: Path, feeds: Mapping[str, Array]) -> Divergence:
-    """The first group whose expressions differ from the model's node on onnxruntime."""
+    """The first group whose expressions differ from the model's node on onnxruntime, by more than rounding on the way
+    to it explains. Raises LookTooLong."""
     last = {node.origin[-1]: node.name for group in plan.groups for node in group.nodes if node.origin}
     origins = {tensor: origin for origin, tensor in last.items()}
-    allowed = group_tolerances([node for group in plan.groups for node in group.nodes], plan.tensors)
+    allowed = tensor_tolerances(plan)
+    LookBudget().evaluations(plan, LEAST)
     reference = inner_tensors(model, feeds, last)
     for group, results in WholePlan(plan, folder).results(feeds):
         for tensor, values in results.items():

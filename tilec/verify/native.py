@@ -16,6 +16,7 @@ from tilec.verify.groups import GroupCheck
 from tilec.verify.input_files import unfeedable
 from tilec.verify.inputs import Draw
 from tilec.verify.locate import Divergence, diverging_origin
+from tilec.verify.look_budget import LookBudget, LookTooLong
 from tilec.verify.nodes import behind_calls
 from tilec.verify.outcome import (
     NAME_INPUTS,
@@ -46,7 +47,8 @@ def verify_native(
     add up; for the same reason draws are made again instead of kept. Then the library runs launch by launch, and its
     groups are compared with their expressions on their own operands: all of them when asked for or when an output
     exceeds its tolerance, else as many kernels as the budget allows. Random inputs that the compiled model refuses are
-    left out, and the report says so. Raises TilecError when one side cannot run.
+    left out, and so is what only a look beyond its budget could judge; the report says so. Raises TilecError when one
+    side cannot run.
     """
     undrawn = unfeedable(plan, options.inputs)
     if undrawn is not None:
@@ -68,7 +70,8 @@ def verify_native(
     report: dict[str, Any] = {"verdict": "pass", **expected.report()}
     if expected.random:
         report["random"] = list(expected.random)
-    refused: list[tuple[Case, UsageError]] = []
+    refused: list[tuple[Case, TilecError]] = []
+    budget = LookBudget()
     with Remote("the compiled model", Compiled, folder) as compiled:
         compiled.ready()
         report["verified_on"] = compiled.call("place")
@@ -80,7 +83,7 @@ def verify_native(
                 continue
             feeds = case.feeds
             allowed = _allowed(case, options, expected.random)
-            subject = Subject(folder, case.plan, steps_at(kernels, case), model, compiled)
+            subject = Subject(folder, case.plan, steps_at(kernels, case), model, compiled, budget)
             told = compiled.call("run_twice", feeds, behind_calls(plan))
             if isinstance(told, UsageError):
                 if not isinstance(case.feeding, Draw):
@@ -90,15 +93,20 @@ def verify_native(
             actual, differing = told
             unstable = unstable or differing
             explicit = options.tolerance is not None
-            compared, wrong = judged_outputs(
-                subject, feeds, actual, right, allowed, explicit, within(advance, len(cases) + i, steps)
-            )
+            inner = within(advance, len(cases) + i, steps)
+            try:
+                compared, wrong = judged_outputs(subject, feeds, actual, right, allowed, explicit, inner)
+            except LookTooLong as error:
+                refused.append((case, error))
+                continue
             divergence = divergence or (wrong and wrong.at(case.sizes))
             checked.append(Checked(case, compared))
             advance(len(cases) + i + 1, steps)
         ran = [done.case for done in checked]
         if not ran:
-            return not_verified(f"{refused[0][1].message}{refused[0][0].place}; {NAME_INPUTS}")
+            case, why = refused[0]
+            way_out = f"; {NAME_INPUTS}" if isinstance(why, UsageError) else ""
+            return not_verified(f"{why.message}{case.place}{way_out}")
         timed = nearest_case(plan, ran)
         seconds, threads = compiled.call("latency", timed.feeds)
         choices = _choices(ran, kernels, options)

@@ -27,6 +27,7 @@ from tilec.verify.compare import compare
 from tilec.verify.execution_order import in_order
 from tilec.verify.groups import GroupCheck, check_group, compared, evaluated, origin_of
 from tilec.verify.inputs import Array, Draw, draws, random_tensors
+from tilec.verify.look_budget import LookBudget, LookTooLong
 from tilec.verify.outcome import (
     NAME_INPUTS,
     Checked,
@@ -201,6 +202,8 @@ def _whole(
     report["groups"] = {"total": len(plan.groups), "verified": len(plan.groups)}
     checked: list[Checked] = []
     counted: dict[str, Any] = {}
+    left_out: list[dict[str, Any]] = []
+    budget = LookBudget()
     groups: dict[str, tuple[GroupCheck, Case]] = {}
     fallbacks = [fallback_of(folder, plan, call) for call in plan.calls]
     expected = expected_outputs(folder, model, [case for case, _ in runs])
@@ -242,8 +245,16 @@ def _whole(
             groups |= {check.group: (check, case) for check in checks if not check.passed}
             if all(check.passed for check in checks):
                 inner = within(advance, (number + 1) * len(steps) - 1, len(runs) * len(steps))
-                outputs = reconsidered(outputs, case.plan, folder, model, feeds, actual, right, inner)
+                try:
+                    outputs = reconsidered(outputs, case.plan, folder, model, feeds, actual, right, inner, budget)
+                except LookTooLong as error:
+                    left_out.append({"because": error.message, "sizes": dict(case.sizes)})
+                    continue
         checked.append(Checked(case, outputs))
+    if left_out and not checked and not groups:
+        return not_verified(left_out[0]["because"])
+    if left_out:
+        report["left_out"] = left_out
     report["outputs"] = outputs_report(checked)
     ran = [done.case for done in checked]
     report |= accuracy_report(model, ran, expected.of(ran))

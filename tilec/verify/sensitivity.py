@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +37,16 @@ MISSED = 0.02
 
 
 def disturbed(
-    result: Array, precise: Array, off: float, sizes: Floats | float, generator: np.random.Generator
+    result: Array,
+    precise: Array,
+    off: float,
+    sizes: Floats | float,
+    generator: np.random.Generator,
+    grid: np.dtype[Any] | None = None,
 ) -> Array:
     """A node's `precise` result with `AMPLITUDE` times its rounding error, rounded to the type of `result`; elements
-    that are exact stay. Of f64, in which `precise` is computed, no element is known to be exact.
+    that are exact, in the type of `grid` if there is one, stay. Of f64, in which `precise` is computed, no element is
+    known to be exact.
 
     `off` is the standard deviation of the relative error, of the result or of the `sizes` of what was rounded on the
     way to it where these are larger.
@@ -47,7 +54,8 @@ def disturbed(
     wide = precise.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         perturbed = wide + AMPLITUDE * off * np.maximum(np.abs(wide), sizes) * generator.standard_normal(result.shape)
-        exact = (wide == result) if result.dtype != np.float64 else np.zeros(result.shape, bool)
+        held = result if grid is None else result.astype(grid).astype(np.float64)
+        exact = (wide == held) if result.dtype != np.float64 else np.zeros(result.shape, bool)
         changed: Array = np.where(exact, result, perturbed.astype(result.dtype))
     return changed
 
@@ -94,14 +102,16 @@ def deviations(
     enough: Callable[[Mapping[str, Movement]], bool],
     advance: Callable[[int, int], None] = lambda _done, _total: None,
     jumps: bool = False,
+    most: int = EVALUATIONS,
 ) -> dict[str, Movement]:
     """Map from name to the distances from `values` in the disturbed evaluations, of which there are as many as it takes
-    until the distances are `enough`. `jumps` says whether there are such jumps (`Movement`) in what is evaluated."""
+    until the distances are `enough`, `most` at most. `jumps` says whether there are such jumps (`Movement`) in what is
+    evaluated."""
     moved = {name: Movement(np.zeros(np.shape(values[name])), jumps=jumps) for name in names}
-    for seed in range(EVALUATIONS):
+    for seed in range(most):
         results = evaluate(np.random.default_rng(seed))
         moved = {name: each.with_another(apart(results[name], values[name])) for name, each in moved.items()}
-        advance(seed + 1, EVALUATIONS)
+        advance(seed + 1, most)
         if enough(moved):
             break
     return moved

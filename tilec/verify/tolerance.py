@@ -44,6 +44,11 @@ def tolerances(plan: Plan) -> dict[str, float]:
     return {port.name: _allowed(strayed.get(port.tensor, 0.0), SAFETY) for port in plan.outputs}
 
 
+def tensor_tolerances(plan: Plan) -> dict[str, float]:
+    """The same for every tensor that the plan computes from the inputs of the model."""
+    return {tensor: _allowed(variance, SAFETY) for tensor, variance in _strayed(plan).items()}
+
+
 def _strayed(plan: Plan) -> dict[str, float]:
     """Tensor or opaque value -> the variance of its relative error; constants that import computed err, too,
     also where they have become literals."""
@@ -61,13 +66,9 @@ def _strayed(plan: Plan) -> dict[str, float]:
     return strayed
 
 
-def group_tolerances(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, float]:
-    """Map from every tensor that `nodes` define to its tolerance when their operands are exact."""
-    return {name: _allowed(variance, GROUP_SAFETY) for name, variance in variances(nodes, tensors).items()}
-
-
 def kernel_tolerances(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, float]:
-    """The same for a kernel against its expressions, which round where it rounds.
+    """Map from every tensor that `nodes` define to its tolerance in a kernel that is compared with its expressions, on
+    the same operands, which round where it rounds.
 
     Half precision is computed in f32: what both round to the same value differs by no rounding of half precision,
     except where the error in f32 puts a value on the other side of a boundary.

@@ -8,7 +8,7 @@ evaluator instead, because onnxruntime approximates.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from tilec.ir.plan import Plan
 from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
 from tilec.verify.locate import Divergence, wrong_group
+from tilec.verify.look_budget import LookBudget, LookTooLong
 from tilec.verify.references import PATIENCE
 from tilec.verify.remote import Remote
 from tilec.verify.runners import OnnxReference
@@ -41,13 +42,14 @@ def within(advance: Advance, done: int, steps: int) -> Advance:
 @dataclass(frozen=True)
 class Subject:
     """A compiled model: its folder, plan, the data of its 3-kernels.json, the ONNX file, and the process that runs it,
-    whose object has the method `check_groups` of `Compiled`."""
+    whose object has the method `check_groups` of `Compiled`; the `budget` of second looks."""
 
     folder: Path
     plan: Plan
     kernels: Mapping[str, Any]
     model: Path
     process: Remote
+    budget: LookBudget = field(default_factory=LookBudget)
 
 
 def judged_outputs(
@@ -63,14 +65,16 @@ def judged_outputs(
     tolerance and one is found.
 
     `allowed` maps outputs to their tolerances. If they are `explicit`, the user's own, a distance beyond them is not
-    explained away.
+    explained away. Raises LookTooLong where only a look beyond the budget could tell.
     """
     compared = [compare(name, actual[name], expected[name], tolerance) for name, tolerance in allowed.items()]
     if all(output.passed for output in compared):
         return compared, None
     divergence = _wrong_group(subject, feeds)
     if divergence is None and not explicit:
-        compared = reconsidered(compared, subject.plan, subject.folder, subject.model, feeds, actual, expected, advance)
+        compared = reconsidered(
+            compared, subject.plan, subject.folder, subject.model, feeds, actual, expected, advance, subject.budget
+        )
     return compared, divergence
 
 
@@ -91,8 +95,10 @@ def reconsidered(
     actual: Mapping[str, Any],
     expected: Mapping[str, Any],
     advance: Advance = silent,
+    budget: LookBudget | None = None,
 ) -> list[Comparison]:
-    """The comparisons of one draw, those that fail judged again; as they are where the plan cannot be evaluated.
+    """The comparisons of one draw, those that fail judged again; as they are where the plan cannot be evaluated. Raises
+    LookTooLong where the `budget` does not allow that.
 
     `advance` is called with the number of disturbed evaluations that are done, and their greatest number.
     """
@@ -104,8 +110,14 @@ def reconsidered(
 
     try:
         moved = WholePlan(plan, folder).moved(
-            feeds, [each.output for each in failing], lambda now: all(judged(e, now).passed for e in failing), advance
+            feeds,
+            [each.output for each in failing],
+            lambda now: all(judged(e, now).passed for e in failing),
+            advance,
+            budget,
         )
+    except LookTooLong:
+        raise
     except TilecError:  # a part on onnxruntime refuses disturbed values
         return list(outputs)
     first = [judged(each, moved) for each in outputs]

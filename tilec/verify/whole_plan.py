@@ -13,14 +13,16 @@ from tilec.ir.call_segments import segment_of
 from tilec.ir.expr import operands
 from tilec.ir.graph import Call
 from tilec.ir.plan import Group, Plan
+from tilec.ir.types import HALVES
 from tilec.runtime.fallback import Fallback
 from tilec.runtime.serial_loop import LoopRun
 from tilec.verify.groups import Constants, evaluated
 from tilec.verify.inputs import Array
+from tilec.verify.look_budget import LookBudget
 from tilec.verify.nodes import nodes_of
 from tilec.verify.port_values import as_element, input_values
 from tilec.verify.rounding_bounds import quantising
-from tilec.verify.sensitivity import Movement, deviations
+from tilec.verify.sensitivity import EVALUATIONS, Movement, deviations
 
 
 class WholePlan:
@@ -29,6 +31,7 @@ class WholePlan:
     def __init__(self, plan: Plan, folder: Path) -> None:
         self._plan = plan
         self._constants = Constants(plan, folder)
+        self._kept: dict[str, Array] | None = {} if any(call.loop for call in plan.calls) else None
         self._calls = [fallback_of(folder, plan, call) for call in plan.calls]
         self._segments = segment_of(nodes_of(plan), plan.calls)
 
@@ -67,13 +70,24 @@ class WholePlan:
         names: Collection[str],
         enough: Callable[[Mapping[str, Movement]], bool],
         advance: Callable[[int, int], None] = lambda _done, _total: None,
+        budget: LookBudget | None = None,
     ) -> dict[str, Movement]:
         """How far the floating-point or integer outputs among `names` move when rounding moves everything, evaluated
-        until that is `enough`."""
+        until that is `enough`. Raises LookTooLong where the `budget` does not allow that."""
+        budget = budget or LookBudget()
+        most = budget.evaluations(self._plan, EVALUATIONS)
+        budget.spend(self._plan, 1)
+
+        def disturbed(drawn: np.random.Generator) -> dict[str, Any]:
+            budget.spend(self._plan, 1)
+            return self.outputs(feeds, drawn, arrays)
+
         values = self.outputs(feeds, names=names)
         arrays = [name for name, value in values.items() if isinstance(value, np.ndarray) and value.dtype.kind != "O"]
-        jumps = bool(self._calls) or quantising(nodes_of(self._plan), self._plan.tensors)
-        return deviations(lambda drawn: self.outputs(feeds, drawn, arrays), values, arrays, enough, advance, jumps)
+        nodes = nodes_of(self._plan)
+        halves = any(self._plan.tensors[node.name].ttype in HALVES for node in nodes)
+        jumps = bool(self._calls) or halves or quantising(nodes, self._plan.tensors)
+        return deviations(disturbed, values, arrays, enough, advance, jumps, most)
 
     def _needed(self, tensors: Collection[str]) -> frozenset[str]:
         """The groups and calls on which these tensors depend."""
@@ -91,10 +105,10 @@ class WholePlan:
             for call in self._plan.calls
         ]
         called = 0
-        for group in self._plan.groups:
-            segment = max(self._segments[node.name] for node in group.nodes)
-            yield from calls[called:segment]
-            called = max(called, segment)
+        segments = {group.name: max(self._segments[node.name] for node in group.nodes) for group in self._plan.groups}
+        for group in sorted(self._plan.groups, key=lambda group: segments[group.name]):
+            yield from calls[called : segments[group.name]]
+            called = segments[group.name]
             yield group.name, frozenset(group.outputs), frozenset(t for n in group.nodes for t in operands(n.expr))
         yield from calls[called:]
 
@@ -129,7 +143,8 @@ class WholePlan:
                 continue
             group = groups[step]
             outside = read - {node.name for node in group.nodes}
-            results = evaluated(group, self._plan, {t: self._value(t, values) for t in outside}, disturbing)
+            read_here = {t: self._value(t, values) for t in outside}
+            results = evaluated(group, self._plan, read_here, disturbing, halves=True)
             yield step, {tensor: results[tensor] for tensor in group.outputs}
 
     def _call(self, number: int, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -140,7 +155,13 @@ class WholePlan:
         return call.file, {port.tensor: value for port, value in zip(call.outputs, results, strict=True)}
 
     def _value(self, tensor: str, values: Mapping[str, Any]) -> Any:
-        return values[tensor] if tensor in values else self._constants[tensor]
+        if tensor in values:
+            return values[tensor]
+        if self._kept is None:
+            return self._constants[tensor]
+        if tensor not in self._kept:  # every step of a loop reads it
+            self._kept[tensor] = self._constants[tensor]
+        return self._kept[tensor]
 
     def _last_reads(self, needed: Collection[str]) -> dict[str, list[str]]:
         """Map from step to the tensors that no later one of the `needed` steps reads; none in a plan with loops, whose
