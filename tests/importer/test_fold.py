@@ -6,7 +6,8 @@ from numpy.typing import NDArray
 
 from tilec.importer.fold import MAX_FOLDED_BYTES, fold_constant, fold_elements
 from tilec.importer.value import Value, extents
-from tilec.ir.expr import Const, Expr, TensorExpr
+from tilec.ir.expr import Binary, Const, Expr, TensorExpr, Var
+from tilec.ir.size_facts import SizeFacts, assumed, divides
 from tilec.ir.text import parse_expr, parse_tensor, text_of
 
 
@@ -47,10 +48,14 @@ def test_large_results_and_symbols_stay_nodes() -> None:
     assert fold_constant(tensor("y[i] = c[0]", i=1), {"c": unknown}, "f32") is None
 
 
-def elements(text: str, *known: str, **sizes: int) -> list[str] | None:
+CHOICE = "where(n == 0 or not (n == 5 and n > 1), 1, 2)"
+NOTHING = SizeFacts()
+
+
+def elements(text: str, *known: str, facts: SizeFacts = NOTHING, **sizes: int) -> list[str] | None:
     values: tuple[Expr, ...] = tuple(parse_expr(k) for k in known)
     c = Value("c", (Const(len(values)),), "i64", elements=values)
-    found = fold_elements(tensor(text, **sizes), {"c": c})
+    found = fold_elements(tensor(text, **sizes), {"c": c}, facts)
     return None if found is None else [text_of(e) for e in found]
 
 
@@ -71,6 +76,11 @@ def elements(text: str, *known: str, **sizes: int) -> list[str] | None:
         ("y[i] = where(bool(c[1]), c[i], 0)", ["n", "3"]),
         ("y[i] = i64(i == 0 or c[1] == 3)", ["1", "1"]),
         ("y[i] = neg(c[i])", ["n * -1", "-3"]),
+        ("y[i] = where(c[i] > 4, 1, 0)", ["where(n > 4, 1, 0)", "0"]),
+        ("y[i] = where(not (c[i] > 4), 1, c[i])", ["where(n <= 4, 1, n)", "1"]),
+        ("y[i] = where(c[i] == 0 or not (c[i] == 5 and c[0] > 1), 1, 2)", [CHOICE, "1"]),
+        ("y[i] = i64(c[i] == 3)", ["where(n == 3, 1, 0)", "1"]),
+        ("y[i] = where(c[i] > 4, c[i], c[i])", ["n", "3"]),
     ],
 )
 def test_elements_are_expressions_of_the_symbols(text: str, expected: list[str]) -> None:
@@ -84,10 +94,25 @@ def test_reductions_of_elements(reducer: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["y[i] = where(c[i] > 4, 1, 0)", "y[i] = i64(f32(c[i]) * 0.5)", "y[i] = c[c[0]]", "y[i] = truncdiv(c[i] - 9, 2)"],
+    ["y[i] = i64(f32(c[i]) * 0.5)", "y[i] = c[c[0]]", "y[i] = truncdiv(c[i] - 9, 2)"],
 )
 def test_what_has_no_such_form(text: str) -> None:
     assert elements(text, "n", "3", i=2) is None
+
+
+def test_facts_decide_conditions() -> None:
+    text = "y[i] = where(c[0] != c[1] and c[0] % c[1] == 0, truncdiv(c[0], c[1]), 1)"
+    facts = SizeFacts(("a", "b"))
+    assert elements(text, "a", "b", i=1) == ["where(a != b and a % b == 0, a // b, 1)"]
+    assert elements(text, "a", "b", facts=assumed(facts, divides(Var("b"), Var("a")), "n"), i=1) == ["a // b"]
+    assert elements(text, "b", "b", facts=facts, i=1) == ["1"]
+    below = assumed(facts, Binary("<", Var("a"), Const(4)), "n")
+    assert elements("y[i] = where(c[0] < 4 or c[1] == 0, c[1], 7)", "a", "b", facts=below, i=1) == ["b"]
+
+
+def test_long_conditions_are_no_form() -> None:
+    test = " or ".join(f"c[0] == {number}" for number in range(5, 25))
+    assert elements(f"y[i] = where({test}, c[0], 1)", "n", i=1) is None
 
 
 def test_empty_tensors_have_no_elements() -> None:

@@ -43,9 +43,9 @@ def facts_from(*conditions: str) -> SizeFacts:
     return facts
 
 
-extents = st.sampled_from(
-    ["a", "b", "c", "a + 1", "b + c", "a * b", "a * 2", "b * 3 + 1", "(a + 1) // 2", "c // 2 * 2", "2", "3", "4", "6"]
-)
+PLAIN = ["a", "b", "c", "a + 1", "b + c", "a * b", "a * 2", "b * 3 + 1", "2", "3", "4", "6"]
+QUOTIENTS = ["(a + 1) // 2", "c // 2 * 2", "a // 2", "b // 3", "c // 2 * 3"]
+extents = st.sampled_from([*PLAIN, *QUOTIENTS])
 conditions = st.one_of(
     st.tuples(extents, st.sampled_from(["==", "<=", ">=", "<", ">"]), extents).map(
         lambda parts: parse_expr(f"({parts[0]}) {parts[1]} ({parts[2]})")
@@ -178,3 +178,13 @@ def test_an_equality_of_multiples_is_one_of_symbols(condition: str) -> None:
     facts = facts_from(condition)
     assert facts.values == {"b": SymbolValue(Var("a"), "node 0")}
     assert facts.constraints == ()
+
+
+@pytest.mark.feature("B06")
+def test_quotients_without_a_rest_are_solved() -> None:
+    """Heads of queries and keys with the same size: 9 query heads and 3 key heads."""
+    facts = facts_from("a % 9 == 0", "b % 3 == 0", "a // 9 == b // 3")
+    assert facts.values == {"a": SymbolValue(parse_expr("b * 3"), "node 2")}
+    assert facts.constraints == ()
+    left = facts_from("a // 9 == b // 3")
+    assert [text_of(each.holds) for each in left.constraints] == ["a // 9 == b // 3"]

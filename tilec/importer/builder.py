@@ -209,7 +209,7 @@ class Builder:
             array = fold_constant(expr, self._values, ttype)
             if array is not None:
                 return self._folded(name, array, ttype, form)
-        elements = fold_elements(expr, self._values) if ttype in TRACKED else None
+        elements = fold_elements(expr, self._values, self.sizes.facts) if ttype in TRACKED else None
         ratios = None if elements is not None else fold_ratios(expr, self._values, ttype)
         if ratios is not None and ttype in TRACKED:
             elements = self._whole(ratios, origin)

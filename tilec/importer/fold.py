@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from tilec.importer.value import MAX_TRACKED_ELEMENTS, Value, static
 from tilec.importer.weights import Stored
-from tilec.ir.algebra import bounds_of, simplify, simplify_scalar
+from tilec.ir.algebra import bounds_of, equal, simplify, simplify_scalar
 from tilec.ir.evaluate import evaluate, exactly_rounded
 from tilec.ir.expr import (
+    COMPARISONS,
     Access,
     Binary,
     Call,
@@ -27,8 +28,10 @@ from tilec.ir.expr import (
     operands,
     substitute,
     variables,
+    walk,
 )
 from tilec.ir.graph import Node
+from tilec.ir.size_facts import SizeFacts, decided
 from tilec.ir.types import TTYPES, element_bytes, is_float
 
 MAX_FOLDED_BYTES = 1 << 20
@@ -36,6 +39,11 @@ MAX_FOLDED_BYTES = 1 << 20
 
 MAX_FOLDED_STEPS = 1 << 24
 """Maximal number of evaluations of a body for folding at import."""
+
+MAX_CONDITION_SIZE = 64
+"""Maximal number of sub-expressions of an element that depends on conditions of sizes."""
+
+_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def fold_constant(expr: TensorExpr, values: Mapping[str, Value], ttype: str) -> NDArray[Any] | None:
@@ -89,17 +97,17 @@ def evaluate_constants(
     return arrays[nodes[-1].name]
 
 
-def fold_elements(expr: TensorExpr, values: Mapping[str, Value]) -> tuple[Expr, ...] | None:
+def fold_elements(expr: TensorExpr, values: Mapping[str, Value], facts: SizeFacts) -> tuple[Expr, ...] | None:
     """The elements of a small integer tensor as expressions of the symbols; None when one has no such form."""
     domain = static(expr.extents)
     if domain is None or prod(domain) > MAX_TRACKED_ELEMENTS:
         return None
-    known: dict[str, tuple[tuple[int, ...], tuple[Expr, ...]]] = {}
+    known = _Known({}, facts)
     for name in operands(expr):
         shape, elements = static(values[name].shape), values[name].known()
         if shape is None or elements is None:
             return None
-        known[name] = (shape, elements)
+        known.tensors[name] = (shape, elements)
     rank = len(expr.spatial)
     result: list[Expr] = []
     for point in product(*(range(extent) for extent in domain[:rank])):
@@ -117,7 +125,11 @@ def fold_elements(expr: TensorExpr, values: Mapping[str, Value]) -> tuple[Expr, 
     return tuple(result)
 
 
-_Known = Mapping[str, tuple[tuple[int, ...], tuple[Expr, ...]]]
+class _Known(NamedTuple):
+    """Shapes and elements of operands, and what is known of sizes."""
+
+    tensors: dict[str, tuple[tuple[int, ...], tuple[Expr, ...]]]
+    facts: SizeFacts
 
 
 def _reduced(body: Expr, terms: list[Expr]) -> Expr | None:
@@ -146,10 +158,9 @@ def _partial(expr: Expr, known: _Known) -> Expr | None:
             return None if isinstance(value, float) else expr
         case Access(tensor, index):
             at = [constant_value(i) if (i := _partial(e, known)) is not None else None for e in index]
-            return _element(known[tensor], at)
+            return _element(known.tensors[tensor], at)
         case Call("where", (condition, yes, no)):
-            chosen = _partial(condition, known)
-            return _partial(yes if chosen.value else no, known) if isinstance(chosen, Const) else None
+            return _chosen(_partial(condition, known), yes, no, known)
         case Binary("and" | "or" as op, left, right):
             return _logical(op, _partial(left, known), _partial(right, known))
         case Binary(op, left, right):
@@ -158,6 +169,51 @@ def _partial(expr: Expr, known: _Known) -> Expr | None:
             parts = [_partial(a, known) for a in args]
             return None if any(p is None for p in parts) else _call(fn, [p for p in parts if p is not None])
     return None
+
+
+def _chosen(condition: Expr | None, yes: Expr, no: Expr, known: _Known) -> Expr | None:
+    """The branch that a condition chooses; where sizes decide it, both as a selection."""
+    if condition is None:
+        return None
+    condition = _settled(condition, known.facts)
+    if isinstance(condition, Const):
+        return _partial(yes if condition.value else no, known)
+    first, second = _partial(yes, known), _partial(no, known)
+    if first is None or second is None:
+        return None
+    if equal(first, second) or _covers(condition, "!=", first, second):
+        return first
+    if _covers(condition, "==", second, first):
+        return second
+    return _limited(Call("where", (condition, first, second)))
+
+
+def _covers(condition: Expr, op: str, general: Expr, special: Expr) -> bool:
+    """Whether an expression has the value of the `special` case as well: `where(a != b, a // b, 1)` is `a // b`."""
+    match condition:
+        case Binary(found, Var(name) as a, Var() as b) if found == op:
+            return a != b and equal(substitute(general, {name: b}), substitute(special, {name: b}))
+        case _:
+            return False
+
+
+def _settled(condition: Expr, facts: SizeFacts) -> Expr:
+    """A condition without the comparisons that are decided for all sizes."""
+    match condition:
+        case Binary("and" | "or" as op, left, right):
+            return _logical(op, _settled(left, facts), _settled(right, facts)) or condition
+        case Call("not", (inner,)):
+            return _negated(_settled(inner, facts))
+        case Binary():
+            answer = decided(facts, condition)
+            return condition if answer is None else Const(answer)
+        case _:
+            return condition
+
+
+def _limited(expr: Expr) -> Expr | None:
+    """An expression unless it is too long to be repeated by those who read it."""
+    return expr if sum(1 for _ in walk(expr)) <= MAX_CONDITION_SIZE else None
 
 
 def _element(known: tuple[tuple[int, ...], tuple[Expr, ...]], index: list[int | None]) -> Expr | None:
@@ -174,7 +230,9 @@ def _logical(op: str, left: Expr | None, right: Expr | None) -> Expr | None:
     absorbing = Const(op == "or")
     if absorbing in (left, right):
         return absorbing
-    return right if isinstance(left, Const) else left if isinstance(right, Const) else None
+    if left is None or right is None:
+        return None
+    return right if isinstance(left, Const) else left if isinstance(right, Const) else _limited(Binary(op, left, right))
 
 
 def _binary(op: str, left: Expr | None, right: Expr | None) -> Expr | None:
@@ -191,18 +249,23 @@ def _binary(op: str, left: Expr | None, right: Expr | None) -> Expr | None:
         return simplify(Binary(op, left, right)) if _positive(right) else None
     if op in ("+", "-", "*"):
         return simplify(Binary(op, left, right))
-    decided = simplify_scalar(Binary(op, left, right))
-    return decided if isinstance(decided, Const) else None
+    if _is_condition(left) or _is_condition(right):
+        return None
+    return _limited(simplify_scalar(Binary(op, left, right)))
 
 
 def _call(fn: str, args: list[Expr]) -> Expr | None:
     first = args[0]
     if fn in ("i64", "i32"):
-        return Const(int(first.value)) if isinstance(first, Const) else first
+        if isinstance(first, Const):
+            return Const(int(first.value))
+        return Call("where", (first, Const(1), Const(0))) if _is_condition(first) else first
     if fn == "bool":
-        return _binary("!=", first, Const(0)) if not _is_bool(first) else first
-    if fn == "not" and isinstance(first, Const):
-        return Const(not first.value)
+        return first if _is_condition(first) else _binary("!=", first, Const(0))
+    if fn == "not":
+        return _negated(first)
+    if any(_is_condition(each) for each in args):
+        return None
     if fn in ("maximum", "minimum", "neg"):
         return simplify(Call(fn, tuple(args)))
     if fn == "abs":
@@ -223,8 +286,25 @@ def _truncated(fn: str, args: list[int]) -> Expr | None:
     return Const(quotient if fn == "truncdiv" else a - quotient * b)
 
 
-def _is_bool(expr: Expr) -> bool:
-    return isinstance(expr, Const) and isinstance(expr.value, bool)
+def _negated(condition: Expr) -> Expr:
+    match condition:
+        case Const(value):
+            return Const(not value)
+        case Binary(op, left, right) if op in _OPPOSITE:
+            return Binary(_OPPOSITE[op], left, right)
+        case _:
+            return Call("not", (condition,))
+
+
+def _is_condition(expr: Expr) -> bool:
+    """Whether an integer expression of sizes is true or false."""
+    match expr:
+        case Const(value):
+            return isinstance(value, bool)
+        case Binary(op, _, _) | Call(op, _):
+            return op in COMPARISONS or op in ("and", "or", "not")
+        case _:
+            return False
 
 
 def _at_least(expr: Expr, least: int) -> bool:

@@ -12,7 +12,9 @@ from tilec.importer.builder import Builder, Origin
 from tilec.importer.node_sizes import NodeSizes
 from tilec.importer.shapes import UndecidedError, require_same, symbols_of
 from tilec.importer.value import Value
-from tilec.ir.expr import Const, Expr, Scalar, constant_value
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Binary, Const, Expr, Scalar, constant_value
+from tilec.ir.size_facts import divides
 from tilec.ir.text import text_of
 
 
@@ -43,6 +45,15 @@ class NodeInputs:
         if known is None:
             raise UndecidedError(f"the size {text_of(extent)} decides {decides}", symbols_of([extent]))
         return known
+
+    def divided(self, size: Expr, parts: int, what: str) -> Expr:
+        """An extent divided into equal parts. Raises ConfigError where that leaves a rest; where it depends on symbols
+        whether it does, none is assumed."""
+        known, described = constant_value(size), f"{text_of(size)} channels in {parts} {what}"
+        if parts < 1 or (known is not None and known % parts):
+            raise self.invalid(described)
+        self.sizes.assume(divides(Const(parts), size), described)
+        return simplify(Binary("//", size, Const(parts)))
 
     def value(self, position: int) -> Value:
         """A required input."""

@@ -174,10 +174,14 @@ Operands = Mapping[str, Operand]
 
 def _index(value: Value, axes: Sequence[Axis]) -> tuple[Expr, ...]:
     """The index at which a broadcast operand is read."""
-    aligned = axes[len(axes) - value.rank :]
+    return broadcast_index(value.shape, axes[len(axes) - value.rank :])
+
+
+def broadcast_index(shape: Sequence[Expr], aligned: Sequence[Axis]) -> tuple[Expr, ...]:
+    """The index at which a tensor of some shape is read by the axes of its broadcast: 0 where it is repeated."""
     return tuple(
         Const(0) if is_single(extent) and not is_single(axis.extent) else axis.var
-        for extent, axis in zip(value.shape, aligned, strict=True)
+        for extent, axis in zip(shape, aligned, strict=True)
     )
 
 

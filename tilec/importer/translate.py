@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import onnx
@@ -16,7 +17,7 @@ from tilec.importer.control.region import Region
 from tilec.importer.functions import called, function_of, key_of
 from tilec.importer.named_values import NamedValue, type_of_value
 from tilec.importer.operator import Op
-from tilec.importer.ops import handler_of, known_operators
+from tilec.importer.ops import demand_of, handler_of, known_operators
 from tilec.importer.shapes import ShapeError, UndecidedError
 from tilec.importer.value import Value
 from tilec.importer.weights import Files, tensor_values
@@ -79,6 +80,10 @@ class Translator:
         function = function_of(region)
         if function is None:
             raise _unknown(node, origin)
+        demand = demand_of(node.op_type) if key_of(node) not in context.functions and not node.domain else None
+        if demand is not None:
+            demand(region.op)
+            region = replace(region)
         return called(region, function)
 
     def body(self, nodes: Iterable[tuple[int, Any]], scope: Scope, context: Context, origin: Origin) -> None:

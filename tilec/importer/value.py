@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,14 @@ class Value:
     def access(self, index: Sequence[Expr]) -> Access:
         """The element at `index`, read from the tensor."""
         return Access(self.name, tuple(index))
+
+    def reduced(self, rule: Callable[[Expr], Expr]) -> Value:
+        """The same tensor with a rule applied to every size of it, where that changes its shape."""
+        shape = tuple(rule(extent) for extent in self.shape)
+        elements = None if self.elements is None else tuple(rule(element) for element in self.elements)
+        if shape == self.shape and elements == self.elements:
+            return self
+        return replace(self, shape=extents(shape), elements=None if elements is None else extents(elements))
 
     def known(self) -> tuple[Expr, ...] | None:
         """Every element of an integer tensor as an integer expression, row-major; None when they are unknown."""

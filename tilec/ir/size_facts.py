@@ -57,6 +57,8 @@ class SizeFacts:
 
     def reduced(self, expr: Expr) -> Expr:
         """The expression without symbols that have a value."""
+        if not self.values:
+            return expr
         return substitute(expr, {symbol: each.value for symbol, each in self.values.items()})
 
 
@@ -103,7 +105,7 @@ def assumed(facts: SizeFacts, condition: Expr, origin: str) -> SizeFacts:
             return facts
         case False:
             raise ContradictionError(f"{text_of(condition)} holds for no sizes")
-    solved = _solved(facts, condition)
+    solved = _solved(facts, _without_exact_quotients(condition, facts.ranges))
     if solved is not None:
         return _with_value(facts, *solved, origin)
     limited = range_of(condition) or _divisor_of(condition, facts.ranges)
@@ -273,6 +275,33 @@ def _solved(facts: SizeFacts, condition: Expr) -> tuple[str, Expr] | None:
         if symbol not in variables(value) and low is not None and low >= 0:
             return symbol, value
     return None
+
+
+def _without_exact_quotients(condition: Expr, ranges: Mapping[str, SymbolRange]) -> Expr:
+    """An equality multiplied by the divisors of its quotients that leave no rest: `a // 9 == b // 3` is `a == 3 * b`
+    where 9 divides a and 3 divides b."""
+    if not (isinstance(condition, Binary) and condition.op == "=="):
+        return condition
+    terms = polynomial(Binary("-", condition.left, condition.right))
+    divided = {term: [_exact_quotient(atom, ranges) for atom in term] for term in terms}
+    common = lcm(*(prod(divisor for _, divisor in atoms) for atoms in divided.values()))
+    if common == 1:
+        return condition
+    total: Expr = Const(0)
+    for term, coefficient in terms.items():
+        scale = coefficient * common // prod(divisor for _, divisor in divided[term])
+        whole = _product(dividend for dividend, _ in divided[term])
+        total = Binary("+", total, Binary("*", whole, Const(scale)))
+    return Binary("==", total, Const(0))
+
+
+def _exact_quotient(atom: Expr, ranges: Mapping[str, SymbolRange]) -> tuple[Expr, int]:
+    """The symbol and the divisor of a quotient without a rest; anything else as it is, by 1."""
+    match atom:
+        case Binary("//", Var(symbol) as size, Const(int() as divisor)) if divisor > 0:
+            return (atom, 1) if ranges.get(symbol, ANY_SIZE).divisor % divisor else (size, divisor)
+        case _:
+            return atom, 1
 
 
 def _reduced(difference: Expr) -> Expr:

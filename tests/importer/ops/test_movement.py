@@ -111,6 +111,23 @@ def test_expand(tmp_path: Path, target: list[int]) -> None:
     check(tmp_path, "Expand", normal(3, 1), np.array(target, np.int64), known=[1])
 
 
+def test_expand_to_sizes_that_are_found_to_be_equal(tmp_path: Path) -> None:
+    """Two numbers of rows, neither an expression of the other: nothing is repeated."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "pairs"], ["p"]),
+        helper.make_node("Reshape", ["z", "triples"], ["t"]),
+        helper.make_node("Shape", ["p"], ["rows"], start=0, end=1),
+        helper.make_node("Concat", ["rows", "three"], ["s"], axis=0),
+        helper.make_node("Expand", ["t", "s"], ["y"]),
+    ]
+    weights = {name: np.array(value, np.int64) for name, value in PAIRS.items()}
+    path = save(tmp_path / "m.onnx", nodes, {"x": ("float32", ["a"]), "z": ("float32", ["long"])}, ["y"], weights)
+    compare(path, {"x": normal(4), "z": normal(6)}, {"a": 4, "long": 6})
+
+
+PAIRS = {"pairs": [-1, 2], "triples": [-1, 3], "three": [3]}
+
+
 @pytest.mark.parametrize("repeats", [[1, 2], [3, 1], [0, 2]])
 def test_tile(tmp_path: Path, repeats: list[int]) -> None:
     check(tmp_path, "Tile", normal(2, 3), np.array(repeats, np.int64), known=[1])

@@ -63,7 +63,8 @@ def _count(region: Region, limit: Value) -> Expr | None:
 
 
 def _is_known(condition: NamedValue) -> bool:
-    return isinstance(condition, Value) and condition.known() is not None
+    elements = condition.known() if isinstance(condition, Value) else None
+    return elements is not None and all(isinstance(element, Const) for element in elements)
 
 
 def _keeps_condition(body: Body) -> bool:

@@ -42,8 +42,10 @@ class Region:
 
     @cached_property
     def inputs(self) -> tuple[NamedValue, ...]:
-        """The node's operands."""
-        return tuple(self.scope[name] if name else None for name in self.node.input)
+        """The node's operands, with what is known of their sizes by now."""
+        facts = self.translator.builder.sizes.facts
+        given = (self.scope[name] if name else None for name in self.node.input)
+        return tuple(value.reduced(facts.reduced) if isinstance(value, Value) else value for value in given)
 
     @cached_property
     def attributes(self) -> Mapping[str, Any]:

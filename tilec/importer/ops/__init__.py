@@ -4,6 +4,7 @@ from tilec.importer.ops import (
     activation,
     affine_grid,
     attention,
+    attention_sizes,
     batch_normalization,
     chance,
     constant,
@@ -41,12 +42,13 @@ from tilec.importer.ops import (
     transposed_convolution,
     unpooling,
 )
-from tilec.importer.registry import handler_of, known_operators
+from tilec.importer.registry import demand_of, handler_of, known_operators
 
 __all__ = [
     "activation",
     "affine_grid",
     "attention",
+    "attention_sizes",
     "batch_normalization",
     "chance",
     "constant",
@@ -56,6 +58,7 @@ __all__ = [
     "cumulative",
     "decode",
     "deformable",
+    "demand_of",
     "determinant",
     "einsum",
     "elementwise",

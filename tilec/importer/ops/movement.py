@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilec.importer.formula import formula
-from tilec.importer.operator import Op
+from tilec.importer.operator import Op, broadcast_index
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, broadcast, reshape_index, shape_text, size_of, solve_reshape
 from tilec.importer.value import Value, extents
@@ -91,8 +91,7 @@ def _expand(op: Op) -> Value:
         return x
     axes = op.axes_of(shape)
     aligned = axes[len(axes) - x.rank :]
-    index = [a.var if equal(a.extent, e) else Const(0) for a, e in zip(aligned, x.shape, strict=True)]
-    return op.emit(axes, x.at(index), x.ttype)
+    return op.emit(axes, x.at(broadcast_index(x.shape, aligned)), x.ttype)
 
 
 @operator("Tile")

@@ -16,7 +16,7 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
-from tilec.ir.expr import Const, Expr, constant_value
+from tilec.ir.expr import Const, Expr
 
 
 class Standardized(NamedTuple):
@@ -126,10 +126,11 @@ def _group_normalization(op: Op) -> Value:
     x = op.value(0)
     if x.rank < 2:
         raise ShapeError(f"an input {shape_text(x.shape)} without channels")
-    channels, groups = constant_value(x.shape[1]), op.integer("num_groups", 1)
-    if channels is None or groups < 1 or channels % groups:
-        raise op.invalid(f"{shape_text(x.shape[1:2])} channels in {groups} groups")
-    size = channels // groups
+    groups = op.integer("num_groups", 1)
+    size = op.divided(x.shape[1], groups, "groups")
+    for number, what in ((1, "scales"), (2, "shifts")):
+        many = x.shape[1] if op.opset >= 21 else Const(groups)
+        op.require_same(op.value(number).shape[0], many, f"channels and their {what}")
     wide = _computed(op, x)
     mean = _over_group(op, wide, groups, size, "x", "mean")
     axes = op.axes_of(x.shape)
@@ -152,10 +153,10 @@ def _group_normalization(op: Op) -> Value:
     return op.emit(axes, body, x.ttype)
 
 
-def _over_group(op: Op, x: Value, groups: int, size: int, text: str, part: str) -> Value:
+def _over_group(op: Op, x: Value, groups: int, size: Expr, text: str, part: str) -> Value:
     """The mean of an elementwise body over the channels of a group and all pixels: `[n, group]`."""
     spatial = op.builder.iterators("ng", [x.shape[0], Const(groups)])
-    extents = [Const(size), *x.shape[2:]]
+    extents = [size, *x.shape[2:]]
     reduce = op.builder.iterators(("c", "r", "s", "t", "u")[: len(extents)], extents)
     channel = formula("g * size + c", g=spatial[1].var, size=size, c=reduce[0].var)
     element = x.access([spatial[0].var, channel, *(r.var for r in reduce[1:])])

@@ -439,7 +439,7 @@ def test_a_fourier_transform_of_real_numbers_which_onnxruntime_has_on_gpus_only(
             {"K": 32, "N": 4, "block_size": 16},
             "scales",
         ),
-        ("Attention", [normal(2, 3, 8), normal(8, 24), normal(24)], {"num_heads": 3}, "8 channels for 3 heads"),
+        ("Attention", [normal(2, 3, 8), normal(8, 24), normal(24)], {"num_heads": 3}, "8 channels in 3 heads"),
     ],
 )
 def test_operands_that_do_not_fit(

@@ -9,16 +9,15 @@ from tilec.importer.ops.contrib.heads import (
     attended,
     causal,
     columns,
-    divided,
     extended,
     padding,
-    scale_of,
     split_heads,
 )
 from tilec.importer.registry import CONTRIB, operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
-from tilec.ir.expr import Const, Expr, constant_value
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Const, Expr
 
 EXCLUDED = -10000.0
 """The default of `mask_filter_value`: the score added to excluded keys."""
@@ -52,7 +51,7 @@ def self_attention(
     if projected.rank != 3:
         raise ShapeError(f"an input {shape_text(projected.shape)}, not [batch, sequence, channels]")
     sizes: list[Expr] = [Const(n) for n in op.integers("qkv_hidden_sizes") or ()]
-    sizes = sizes or [divided(op, projected.shape[2], 3, "projections")] * 3
+    sizes = sizes or [op.divided(projected.shape[2], 3, "projections")] * 3
     if len(sizes) != 3:
         raise op.invalid(f"qkv_hidden_sizes has {len(sizes)} values", "It must have three.")
     starts = [Const(0), sizes[0], formula("q + k", q=sizes[0], k=sizes[1])]
@@ -68,7 +67,7 @@ def self_attention(
         )
     terms = score_terms(op, q, k, mask, bias)
     present = _cache(op, k, v) if op.wants(1) else None
-    return attended(op, q, k, v, scale_of(op, q.shape[3]), terms), present
+    return attended(op, q, k, v, terms), present
 
 
 def score_terms(op: Op, q: Value, k: Value, mask: Value | None, bias: Value | None) -> list[Value]:
@@ -118,9 +117,8 @@ def _multi_head_attention(op: Op) -> tuple[Value | None, ...]:
         extended(op, op.optional(6 + n), new, "" if op.wants(1 + n) else f"{part}_all", 1 + n if op.wants(1 + n) else 0)
         for n, (part, new) in enumerate((("k", k), ("v", v)))
     )
-    op.require_same(q.shape[3], k.shape[3], "channels of a head of queries and keys")
     terms = score_terms(op, q, k, op.optional(4), op.optional(5))
-    return attended(op, q, k, v, scale_of(op, q.shape[3]), terms), k, v
+    return attended(op, q, k, v, terms), k, v
 
 
 def _packed(op: Op, x: Value, number: int, parts: int) -> Value:
@@ -136,12 +134,13 @@ def _biases(op: Op, bias: Value | None, *inputs: Value) -> list[Value | None]:
     """The parts of a bias of all channels of queries, keys and values; None for inputs given in heads."""
     if bias is None:
         return [None] * 3
-    channels = [constant_value(x.shape[-1]) if x.rank == 3 else None for x in inputs]
-    if any(n is None for n, x in zip(channels, inputs, strict=True) if x.rank == 3) or bias.rank != 1:
-        raise op.unsupported("a bias for symbolic channels", "Bind them with --shape SYMBOL=SIZE.")
-    sizes = [n if n is not None else channels[0] or 0 for n in channels]
-    op.require_same(bias.shape[0], Const(sum(sizes)), "the bias and the channels of queries, keys and values")
-    starts = (0, sizes[0], sizes[0] + sizes[1])
+    if bias.rank != 1:
+        raise ShapeError(f"a bias {shape_text(bias.shape)} of all channels")
+    sizes = [x.shape[-1] if x.rank == 3 else inputs[0].shape[-1] for x in inputs]
+    behind = simplify(formula("q + k", q=sizes[0], k=sizes[1]))
+    total = simplify(formula("b + v", b=behind, v=sizes[2]))
+    op.require_same(bias.shape[0], total, "the bias and the channels of queries, keys and values")
+    starts = (Const(0), sizes[0], behind)
     return [
         columns(op, bias, start, size, f"{name}_bias") if x.rank == 3 else None
         for name, start, size, x in zip("qkv", starts, sizes, inputs, strict=True)

@@ -6,7 +6,7 @@ from tilec.importer.compose import applied
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.contrib.attention import refuse
-from tilec.importer.ops.contrib.heads import attended, columns, divided, repeated_heads, scale_of, split_heads
+from tilec.importer.ops.contrib.heads import attended, columns, repeated_heads, split_heads
 from tilec.importer.ops.gather import require_range
 from tilec.importer.registry import CONTRIB, operator
 from tilec.importer.shapes import ShapeError, shape_text
@@ -40,7 +40,7 @@ def _group_query_attention(op: Op) -> tuple[Value, ...]:
     terms = [_window(op, query, keys, earlier)]
     terms += [op.value(10)] if op.optional(10) is not None else []
     k, v = repeated_heads(op, keys, heads, "keys"), repeated_heads(op, values, heads, "values")
-    result = attended(op, query, k, v, scale_of(op, query.shape[3]), terms, op.number("softcap"))
+    result = attended(op, query, k, v, terms, op.number("softcap"))
     return result, keys, values
 
 
@@ -51,7 +51,7 @@ def _projections(op: Op, heads: int, groups: int) -> tuple[Value, Value, Value]:
         raise ShapeError(f"a query {shape_text(query.shape)}, not [batch, sequence, channels]")
     if op.optional(1) is not None:
         return query, op.value(1), op.value(2)
-    size = divided(op, query.shape[2], heads + 2 * groups, "heads")
+    size = op.divided(query.shape[2], heads + 2 * groups, "heads")
     q, kv = (simplify(formula("n * h", n=n, h=size)) for n in (heads, groups))
     behind = simplify(formula("q + k", q=q, k=kv))
     return columns(op, query, 0, q, "q"), columns(op, query, q, kv, "k"), columns(op, query, behind, kv, "v")

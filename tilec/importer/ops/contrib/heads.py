@@ -10,10 +10,10 @@ from tilec.importer.operator import Op
 from tilec.importer.ops.contraction import product
 from tilec.importer.ops.movement import concatenated, reshaped, transposed
 from tilec.importer.ops.softmax import softmax
-from tilec.importer.shapes import ShapeError, shape_text
-from tilec.importer.sums import wide
+from tilec.importer.shapes import ShapeError, shape_text, symbols_of
+from tilec.importer.sums import summed, wide
 from tilec.importer.value import Value
-from tilec.ir.algebra import equal, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.text import text_of
 
@@ -25,19 +25,11 @@ def columns(op: Op, x: Value, start: Expr | int, size: Expr | int, part: str) ->
     return op.emit(axes, x.at([*index[:-1], formula("c + s", c=index[-1], s=start)]), x.ttype, part=part)
 
 
-def divided(op: Op, size: Expr, parts: int, described: str) -> Expr:
-    """An extent divided into equal parts. Raises ConfigError where that leaves a remainder."""
-    known = constant_value(size)
-    if parts < 1 or (known is not None and known % parts):
-        raise op.invalid(f"{text_of(size)} channels for {parts} {described}")
-    return simplify(formula("c // n", c=size, n=parts))
-
-
 def split_heads(op: Op, x: Value, heads: int, part: str) -> Value:
     """`[b, s, heads * h]` as `[b, heads, s, h]`."""
     if x.rank != 3:
         raise ShapeError(f"{part} {shape_text(x.shape)}, not [batch, sequence, channels]")
-    size = divided(op, x.shape[2], heads, "heads")
+    size = op.divided(x.shape[2], heads, "heads")
     apart = reshaped(op, x, [*x.shape[:2], Const(heads), size], part=f"{part}_channels")
     return transposed(op, apart, (0, 2, 1, 3), part=f"{part}_heads")
 
@@ -61,15 +53,14 @@ def repeated_heads(op: Op, x: Value, heads: int, part: str) -> Value:
     return op.emit(axes, x.at((b, formula("n // g", n=n, g=heads // known), t, h)), x.ttype, part=part)
 
 
-def scale_of(op: Op, size: Expr) -> float:
-    """The attribute `scale`; `1 / sqrt(size of a head)` by default."""
-    given = op.number("scale")
-    if given:
-        return given
-    known = constant_value(size)
-    if known is None:
-        raise op.unsupported("a symbolic size of heads", "Bind it with --shape SYMBOL=SIZE.")
-    return 1.0 / sqrt(known)
+def scale_of(op: Op, size: Expr, ttype: str) -> float | Value:
+    """The attribute `scale`; `1 / sqrt(size of a head)` by default, a tensor for products of type `ttype` where it
+    depends on symbols."""
+    given, known = op.number("scale"), constant_value(size)
+    if given or known is not None:
+        return given or 1.0 / sqrt(known or 1)
+    kind = summed(ttype)
+    return op.emit((), formula(f"1.0 / sqrt({kind}(size))", size=size), kind, part="scale")
 
 
 def extended(op: Op, past: Value | None, new: Value, part: str, output: int = 0) -> Value:
@@ -81,10 +72,10 @@ def extended(op: Op, past: Value | None, new: Value, part: str, output: int = 0)
     return concatenated(op, [past, new], 2, part=part, output=output)
 
 
-def attended(
-    op: Op, q: Value, k: Value, v: Value, scale: float, terms: Sequence[Value] = (), softcap: float = 0.0
-) -> Value:
+def attended(op: Op, q: Value, k: Value, v: Value, terms: Sequence[Value] = (), softcap: float = 0.0) -> Value:
     """`softmax(scale * Q K^T + terms) V` joined to `[b, s, channels]`; `terms` broadcast to `[b, n, s, t]`."""
+    scale = scale_of(op, q.shape[3], q.ttype)
+    op.require_same(q.shape[3], k.shape[3], "channels of a head of queries and keys")
     op.require_same(k.shape[2], v.shape[2], "tokens of keys and values")
     raw = product(op, q, transposed(op, k, (0, 1, 3, 2), part="turned_keys"), part="products")
     text = f"{wide('x', raw.ttype)} * scale"
@@ -107,6 +98,12 @@ def causal(op: Op, q: Value, k: Value, excluded: float) -> Value:
     return op.emit(axes, body, q.ttype, part="causal")
 
 
+def _whose_size(mask: Value, batch: Expr) -> str | None:
+    """What helps where the size of a mask decides what it means."""
+    flags = " ".join(f"--shape {symbol}=SIZE" for symbol in symbols_of(mask.shape, (batch,)))
+    return f"Its size says what it holds; bind it: {flags}." if flags else None
+
+
 def padding(op: Op, mask: Value, q: Value, k: Value, excluded: float) -> Value:
     """`[b, 1, 1 or s, t]`: `excluded` for keys that the mask excludes, 0 for others.
 
@@ -117,9 +114,9 @@ def padding(op: Op, mask: Value, q: Value, k: Value, excluded: float) -> Value:
     axes = op.axes_of((b, Const(1), s if mask.rank > 2 else Const(1), t))
     vb, _, vs, vt = (a.var for a in axes)
     described = f"a mask {shape_text(mask.shape)}"
-    if mask.rank == 1 and equal(mask.shape[0], b):
+    if mask.rank == 1 and op.sizes.same(mask.shape[0], b):
         kept = formula("i64(t) < i64(end)", t=vt, end=mask.access([vb]))
-    elif mask.rank == 1 and equal(mask.shape[0], simplify(formula("2 * b", b=b))):
+    elif mask.rank == 1 and op.sizes.same(mask.shape[0], formula("2 * b", b=b)):
         start = mask.access([formula("b + n", b=vb, n=b)])
         kept = formula("t >= i64(start) and t < i64(end)", t=vt, start=start, end=mask.access([vb]))
     elif mask.rank in (2, 3):
@@ -130,5 +127,5 @@ def padding(op: Op, mask: Value, q: Value, k: Value, excluded: float) -> Value:
         row = formula("i + t - s", i=vs, t=t, s=s)
         kept = formula("m > 0", m=mask.access([vb, Const(0), row, vt]))
     else:
-        raise op.unsupported(f"{described} for {text_of(b)} batches")
+        raise op.unsupported(f"{described} for {text_of(b)} batches", _whose_size(mask, b))
     return op.emit(axes, formula("where(kept, 0.0, e)", kept=kept, e=excluded), q.ttype, part="mask")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from tilec.importer.compose import applied
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
+from tilec.importer.ops.attention import rotated
 from tilec.importer.ops.contrib.attention import refuse
 from tilec.importer.ops.gather import require_range
 from tilec.importer.registry import CONTRIB, operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, constant_value
+from tilec.ir.expr import Const, Expr
+from tilec.ir.size_facts import divides
+from tilec.ir.text import text_of
 
 
 @operator("RotaryEmbedding", domain=CONTRIB)
@@ -28,18 +30,14 @@ def _rotary_embedding(op: Op) -> Value:
         axes = op.axes_of((x.shape[0], tokens))
         first = positions.at([Const(0)] * positions.rank)
         positions = op.emit(axes, formula("first + t", first=first, t=axes[1].var), "i64", part="positions")
+    return rotated(op, x, cos, sin, positions, _size_of_head(op, x, cos) if x.rank == 3 else None)
+
+
+def _size_of_head(op: Op, x: Value, cos: Value) -> Expr:
+    """The channels of a head, as many as the tables rotate where the number of heads is not given."""
     heads = op.integer("num_heads")
-    if not heads and x.rank == 3:
-        channels, half = constant_value(x.shape[2]), constant_value(cos.shape[-1])
-        if channels is None or not half or channels % (2 * half):
-            raise op.unsupported("heads of a symbolic size", "Bind it with --shape SYMBOL=SIZE.")
-        heads = channels // (2 * half)
-    return applied(
-        op,
-        "RotaryEmbedding",
-        *(x, cos, sin, positions),
-        opset=23,
-        interleaved=op.integer("interleaved"),
-        num_heads=heads,
-        rotary_embedding_dim=op.integer("rotary_embedding_dim"),
-    )
+    if heads:
+        return op.divided(x.shape[2], heads, "heads")
+    size = simplify(formula("2 * half", half=cos.shape[-1]))
+    op.sizes.assume(divides(size, x.shape[2]), f"{text_of(x.shape[2])} channels in heads of {text_of(size)}")
+    return size
