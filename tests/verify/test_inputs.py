@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from tilec.errors import UnsupportedError
+from tilec.ir.bind_plan import bind_plan
 from tilec.ir.expr import Const, Var
-from tilec.ir.graph import IndexRange, Tensor
-from tilec.verify.inputs import Draw, draws, random_inputs
+from tilec.ir.graph import IndexRange, Opaque, Port, Tensor
+from tilec.verify.inputs import OPEN_EXTENT, Draw, draws, random_inputs
 from verify.plans import node, plan_of, tensor
 
 
@@ -99,3 +100,21 @@ def test_a_symbolic_size_names_the_flag():
     plan = plan_of([node("y[i] = x[i]", {"i": 4})], {"x": Tensor((Var("batch"),), "f32")}, ["y"])
     with pytest.raises(UnsupportedError, match="--shape"):
         random_inputs(plan, Draw(0))
+
+
+def test_texts_have_the_sizes_of_the_other_inputs():
+    plan = plan_of([node("y[i] = x[i] + 1.0", {"i": 5})], {"x": tensor("f32", 5)}, ["y"])
+    open_text = {"words": Opaque("tensor(string)", ("n", 2)), "free": Opaque("tensor(string)", ("m", None))}
+    ports = (*plan.inputs, Port("words", "words"), Port("free", "free"))
+    bound = bind_plan(replace(plan, symbols=("n",), inputs=ports, opaque=open_text), {"n": 7})
+    drawn = random_inputs(bound, Draw(0))
+    assert drawn["words"].shape == (7, 2)
+    assert drawn["free"].shape == (OPEN_EXTENT, OPEN_EXTENT)
+
+
+def test_integers_of_a_cautious_draw_are_0_unless_they_are_compared_with_constants():
+    plan = gather_plan()
+    drawn = random_inputs(plan, Draw(1, choices=(("mask", (8, 16)),), cautious=True))
+    assert set(drawn["ids"]) == {0}
+    assert set(drawn["mask"]) <= {8, 16}
+    assert drawn["table"].any()
