@@ -67,6 +67,11 @@ class UnverifiedError(TilecError):
     exit_code = 7
 
 
+def several(count: int, noun: str) -> str:
+    """`1 group`, `2 groups`, `1,000 groups`: a count with its noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def did_you_mean(word: str, options: Iterable[str]) -> str | None:
     """The option closest to `word`, or None when nothing is near."""
     by_lower = {option.lower(): option for option in options}

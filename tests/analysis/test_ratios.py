@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from report.plans import layers, plan
 
-from tilec.analysis.ratios import Ratio, group_ratios, plan_ratio, ratio_to_json, times_text
+from tilec.analysis.ratios import Ratio, attained, group_ratios, plan_ratio, ratio_to_json, times_text
 from tilec.ir.plan import Bound, Plan
 
 
@@ -36,3 +36,14 @@ def test_groups_are_compared_at_their_levels():
 def test_nothing_known_is_no_ratio():
     assert times_text(Ratio("smem", 5, Bound(1))) == "?"
     assert Ratio("smem", 0, Bound(0, 0)).times is None
+
+
+def test_a_plan_that_moves_less_than_was_known_is_the_best_known():
+    assert attained(Bound(1, 8, 20), 30) == Bound(1, 8, 20)
+    assert attained(Bound(1, 8, 20), 9) == Bound(1, 8, None)
+    assert attained(Bound(1, 8, 20), 5) == Bound(1, 5, None)
+    assert attained(Bound(1), 5) == Bound(1)
+    assert attained(Bound(1, 8, 20), 0) == Bound(1, 8, 20)
+    given = bound_plan()
+    ratio = plan_ratio(replace(given, bounds={"smem": Bound(4096, 20000, 30000)}))
+    assert (ratio.times, ratio.parallel_times) == (1.0, None)

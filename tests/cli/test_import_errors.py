@@ -75,7 +75,7 @@ def test_report_lists_unsupported_nodes_and_writes_nothing(cli, listing, tmp_pat
     ran = cli("import", "model.onnx", "--report")
     assert ran.code == 0
     assert "strange (Frobnicate): " in ran.out
-    assert "0 of 1 nodes compile" in ran.err
+    assert "0 of 1 node compiles" in ran.err
     assert cli("import", "model.onnx", "--report", "--strict").code == 5
     assert listing() == before
 

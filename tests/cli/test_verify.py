@@ -103,7 +103,7 @@ def test_a_planted_miscompile_is_found_and_reduced(cli, monkeypatch, tmp_path):
         ran = cli("verify", "--reduce", "model.tilec", "-o", "repro")
         assert ran.code == 0
         assert ran.out == "tilec compile repro/model.onnx --recipe repro/recipe.yaml -o repro/build\n"
-        assert "reduced: 5 -> 1 nodes (Softmax)" in ran.err
+        assert "reduced: 5 -> 1 node (Softmax)" in ran.err
         again = cli(*ran.out.split()[1:])
         assert again.code == 4
         assert "differs from onnxruntime" in again.err

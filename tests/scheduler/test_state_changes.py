@@ -29,7 +29,7 @@ compare_plans:
   fusion register: at least TIME
   fusion none: at least TIME
 build_groups:
-  built 1 groups, TIME
+  built 1 group, TIME
 share_launches:
 """
 """Lines of every step, predicted times left out."""

@@ -42,6 +42,11 @@ def test_format_is_exact(unit: Unit, value: int) -> None:
     assert unit.parse(unit.format(value)) == value
 
 
+def test_a_rounded_number_of_a_large_unit_loses_its_fraction_of_the_smallest() -> None:
+    assert BYTES.parse("64.03MiB") == 67140321
+    assert BYTES.parse("0.0001KiB") == 0
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

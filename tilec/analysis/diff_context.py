@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from tilec.analysis.change import Change, Fact
 from tilec.analysis.match import PLAIN, Matching
 from tilec.artifact import digest_object
+from tilec.errors import several
 from tilec.ir.canonical import content
 from tilec.ir.graph import Call, Constant, Inline, Port, Unsupported
 from tilec.ir.plan import Plan, PlanLevel
@@ -103,7 +104,7 @@ def _tensor(plan: Plan, name: str) -> str:
 
 
 def _placement(plan: Plan) -> str:
-    return f"{plan.placement.compiled} of {plan.placement.total} nodes compiled"
+    return f"{plan.placement.compiled} of {several(plan.placement.total, 'node')} compiled"
 
 
 def _fallback(plan: Plan) -> dict[str, Fact]:

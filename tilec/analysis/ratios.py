@@ -30,6 +30,17 @@ class Ratio:
         return self.moved / self.bound.parallel if self.bound.parallel else None
 
 
+def attained(bound: Bound, moved: int) -> Bound:
+    """A bound beside a plan that moves `moved` bytes: what the plan itself moves is known to be enough, and where that
+    is less than the best known in tasks for all units, the plan has fewer tasks, to which that is nothing. Nothing
+    moved says nothing: bytes may depend on symbols."""
+    if not moved:
+        return bound
+    known = None if bound.known is None else min(bound.known, moved)
+    parallel = None if bound.parallel is None or moved < bound.parallel else bound.parallel
+    return Bound(bound.least, known, parallel)
+
+
 def plan_ratio(plan: Plan, level: str | None = None) -> Ratio | None:
     """The ratio of all groups together at a level, the lowest that has a bound where none is given; None without a
     bound there, and for groups in serial loops: bounds hold for a single step."""
@@ -38,13 +49,15 @@ def plan_ratio(plan: Plan, level: str | None = None) -> Ratio | None:
     level = next(iter(plan.bounds), None) if level is None else level
     if level is None or level not in plan.bounds:
         return None
-    return Ratio(level, sum(moved_by(group, level) for group in plan.groups), plan.bounds[level])
+    moved = sum(moved_by(group, level) for group in plan.groups)
+    return Ratio(level, moved, attained(plan.bounds[level], moved))
 
 
 def group_ratios(group: Group) -> Iterator[Ratio]:
     """The ratio of a group at every level where it has a bound."""
     for level, bound in group.bounds.items():
-        yield Ratio(level, moved_by(group, level), bound)
+        moved = moved_by(group, level)
+        yield Ratio(level, moved, attained(bound, moved))
 
 
 def times_text(ratio: Ratio) -> str:

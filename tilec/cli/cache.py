@@ -73,7 +73,7 @@ def why(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.")],
     shape: BoundShapes = None,
     bind: Bind = None,
-    device: ModelDevice = "host",
+    device: ModelDevice = None,
     recipe: ModelRecipe = None,
     json: AsJson = False,
 ) -> None:
@@ -95,12 +95,12 @@ def why(
     from tilec.spec.resolve import resolve_device
 
     root = cache_folder()
-    request = request_of(model, parse_sizes(bind or (), "--bind"), device, recipe, root)
+    request = request_of(model, parse_sizes(bind or (), "--bind"), device or "host", recipe, root)
     sizes, refusal = sizes_of(model, request, {}, parse_shapes(shape or ())), Attempt(request).refusal
     if refusal is not None and len(sizes) > len(request.sizes):
         request = with_sizes(request, sizes)
     place, hit = Cache(root).session(request.key), available(request)
-    sha256, shapes = resolve_device(device).digest(), asked(model, request)
+    sha256, shapes = resolve_device(device or "host").digest(), asked(model, request)
     others: dict[str, list[str]] = {}
     for entry in entries(root, ("sessions",)):
         other = compiled(entry.path)

@@ -10,6 +10,7 @@ from tilec.cli.console import Console
 from tilec.cli.options import AsJson, Model, Recipe, device_of, flags, job_on_device
 from tilec.cli.run_inputs import feeds_of, read_inputs
 from tilec.cli.shape_flags import parse_shapes
+from tilec.errors import several
 from tilec.pipeline import compile_model, read_source
 
 
@@ -66,7 +67,7 @@ def capture(
     with console.stage("capture"):
         text = device_source(device).text
         captured = capture_cluster(job, source, feeds, group, text, output, session.threads)
-    console.note(f"group {captured.group}, {captured.why}: {captured.nodes} nodes")
+    console.note(f"group {captured.group}, {captured.why}: {several(captured.nodes, 'node')}")
     part = job_on_device(console, str(output / RECIPE), flags(), output)
     assert part is not None
     compile_model(replace(part, cache=job.cache), output / MODEL, output / BUILD, last="codegen")

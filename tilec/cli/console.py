@@ -37,6 +37,11 @@ class Console:
     debug: bool = False
     progress: bool = field(default_factory=lambda: sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
 
+    @property
+    def quiet(self) -> bool:
+        """Whether --quiet was given."""
+        return self.verbosity < 0
+
     def data(self, text: str) -> None:
         """Write the result to stdout. Raises OutputError when it is full or closed."""
         try:
@@ -53,7 +58,7 @@ class Console:
 
     def note(self, text: str) -> None:
         """Print a line on stderr, unless quiet."""
-        if self.verbosity >= 0:
+        if not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
     def details(self, lines: "Callable[[], Iterable[str]]") -> None:

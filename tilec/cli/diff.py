@@ -82,7 +82,7 @@ def diff(
     Groups and nodes are matched by what they compute; names alone are no difference. Of two folders the plans are
     compared. Traffic without a level is that of the lowest one, transactions and a footprint without a level are
     those of any. An edited plan has the costs that its decisions come to. Markdown has no more than the 65,536
-    characters of a comment.
+    characters of a comment. With -q the first line of a table alone is written.
     """
     from tilec.analysis.limits import LimitExceeded, exceeded, parse_limits
     from tilec.report.diff_json import diff_to_json
@@ -99,7 +99,9 @@ def diff(
     if json or form is Format.JSON:
         console.json(diff_to_json(result))
     else:
-        console.data(diff_markdown(result) if form is Format.MD else Page.of_stdout().folded(diff_text(result)))
+        text = diff_text(result) if form is Format.TABLE else diff_markdown(result)
+        text = text.split("\n", 1)[0] if console.quiet and form is Format.TABLE else text
+        console.data(text if form is Format.MD else Page.of_stdout().folded(text))
     if beyond:
         raise LimitExceeded("; ".join(beyond))
     if exit_code and not result.empty:

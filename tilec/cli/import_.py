@@ -7,7 +7,7 @@ import typer
 
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, PrintBetweenPasses, Recipe, Shapes, Strict, flags, job_without_device, target_of
-from tilec.errors import UnsupportedError
+from tilec.errors import UnsupportedError, several
 from tilec.pipeline import Job, StageInput, run_stage, stage_named
 
 
@@ -86,8 +86,8 @@ def _report(console: Console, job: Job, model: Path, json: bool) -> None:
             console.data(line)
         for node in nodes:
             console.data(f"{node.node} ({node.op}): {node.reason}" + (f"\n  {node.remedy}" if node.remedy else ""))
-        console.note(f"{total - len(nodes)} of {total} nodes compile")
+        console.note(f"{total - len(nodes)} of {several(total, 'node')} {'compiles' if total == 1 else 'compile'}")
     allowed = job.recipe.fallback
     refused = [n for n in nodes if allowed == "refuse" or (allowed != "allow" and n.op not in allowed)]
     if refused:
-        raise UnsupportedError(f"{len(refused)} of {total} nodes may not run on onnxruntime", str(model))
+        raise UnsupportedError(f"{len(refused)} of {several(total, 'node')} may not run on onnxruntime", str(model))

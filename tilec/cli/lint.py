@@ -1,5 +1,6 @@
 """`tilec lint`: errors and suspicious values in devices, recipes and artifacts."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from tilec.ir.plan import Plan
     from tilec.report.lint.finding import Finding
 
+_ALTERED = re.compile(r"[^\[\]]+\[.*=.*\]")
+"""A device with other values: `a100[levels.smem.capacity=64KiB]`."""
+
 _FORMATS = ("table", "json", "sarif", "github")
 
 
@@ -23,7 +27,10 @@ def lint(
     console: Console,
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="Devices, recipes, artifacts, folders of these; or names of devices."),
+        typer.Argument(
+            metavar="FILE...",
+            help="Devices, recipes, artifacts, folders of these; or devices, as --device takes them.",
+        ),
     ],
     format: Annotated[  # noqa: A002
         str, typer.Option("--format", metavar="FORMAT", help="table, json, sarif (2.1.0) or github (annotations).")
@@ -72,7 +79,7 @@ def lint(
 def _findings(name: str) -> Iterator[tuple[str, "list[Finding]"]]:
     """Every file that a name refers to, with its findings. Raises UsageError for a name that refers to none."""
     from tilec.report.lint.files import lint_file, lint_text
-    from tilec.spec.resolve import packaged
+    from tilec.spec.resolve import device_source, packaged
 
     path = Path(name)
     if path.is_dir():
@@ -83,6 +90,9 @@ def _findings(name: str) -> Iterator[tuple[str, "list[Finding]"]]:
             raise UsageError("there is nothing to look at in this folder", name, hint)
         for each in inside:
             yield str(each), lint_file(each, _recounted)
+        return
+    if _ALTERED.fullmatch(name) and not path.exists():
+        yield name, lint_text(device_source(name).text, f"{name}.yaml", None)
         return
     known = {kind: packaged(kind) for kind in ("devices", "recipes", "types")}
     kind = next((kind for kind, names in known.items() if name in names), None)

@@ -32,8 +32,10 @@ Recipe = Annotated[
     typer.Option("--recipe", metavar="NAME|FILE", help="Recipe with the options below.", autocompletion=recipes),
 ]
 ModelDevice = Annotated[
-    str,
-    typer.Option("--device", metavar="NAME|FILE", help="What MODEL is compiled for.", autocompletion=devices),
+    str | None,
+    typer.Option(
+        "--device", metavar="NAME|FILE", help="What MODEL is compiled for (default: host).", autocompletion=devices
+    ),
 ]
 ModelRecipe = Annotated[
     str | None,

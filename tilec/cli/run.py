@@ -50,7 +50,7 @@ def run_(
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Run this often and tell the time of a run.")] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of random inputs.")] = 0,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads of a run.")] = None,
-    device: ModelDevice = "host",
+    device: ModelDevice = None,
     recipe: ModelRecipe = None,
     json: AsJson = False,
 ) -> None:
@@ -72,13 +72,14 @@ def run_(
     sets = parse_size_sets(shape or ())
     if output is not None and len(sets) > 1:
         raise UsageError(f"the outputs of {len(sets)} runs do not fit into one file", str(output))
-    if build.is_dir() and bind:
-        raise UsageError("this model is compiled already", "--bind", "Name the ONNX file instead.")
+    asked = {"--bind": bind, "--device": device, "--recipe": recipe}
+    for option in (name for name, value in asked.items() if value and build.is_dir()):
+        raise UsageError("this model is compiled already", option, "Name the ONNX file instead.")
     bound = parse_sizes(bind or (), "--bind")
     sessions: dict[Path, Session] = {}
     runs: list[dict[str, Json]] = []
     for sizes in sets:
-        folder = build if build.is_dir() else _compiled(console, build, given, sizes, bound, device, recipe)
+        folder = build if build.is_dir() else _compiled(console, build, given, sizes, bound, device or "host", recipe)
         session = sessions.get(folder) or sessions.setdefault(folder, _loaded(folder, threads))
         if build.is_dir():
             refuse_unknown_sizes(session, sizes)

@@ -7,6 +7,7 @@ from tilec.analysis.fusion_kind import kind_of
 from tilec.analysis.ratios import Ratio, group_ratios, plan_ratio, ratio_to_json, times_text
 from tilec.analysis.totals import at_level, lowest, pair, predicted, traffic, transactions, unfused
 from tilec.artifact import Json
+from tilec.errors import several
 from tilec.ir.algebra import simplify
 from tilec.ir.bind_plan import plan_sizes
 from tilec.ir.expr import Const, Expr, constant_value
@@ -28,7 +29,7 @@ def placement(body: Mapping[str, Any]) -> dict[str, Json]:
 def placement_line(body: Mapping[str, Any]) -> str:
     """`placement: 409 of 412 nodes compiled, 3 on onnxruntime (NonMaxSuppression)`."""
     counts = body.get("placement", {})
-    line = f"placement: {counts.get('compiled', 0)} of {counts.get('total', 0)} nodes compiled"
+    line = f"placement: {counts.get('compiled', 0)} of {several(counts.get('total', 0), 'node')} compiled"
     fallback = counts.get("fallback", ())
     if fallback:
         operators = ", ".join(dict.fromkeys(entry["op"] for entry in fallback))
@@ -81,7 +82,7 @@ def plan_line(plan: Plan, sizes: Mapping[str, int] | None = None) -> str:
     time = f", predicted {time_text(predicted(plan))}" if predicted(plan) else ""
     at = sizes or plan_sizes(plan)
     place = f" at {sizes_text(at)}" if at else ""
-    return f"plan: {summary['groups']} groups ({groups}), {moved}{time}{place}"
+    return f"plan: {several(len(plan.groups), 'group')} ({groups}), {moved}{time}{place}"
 
 
 def _pair(plan: Plan, level: str) -> str:
@@ -113,7 +114,9 @@ def verified_line(report: Mapping[str, Any]) -> str:
     why they were not."""
     why = f" ({report['because']})" if report.get("because") else ""
     groups = report.get("groups", {"total": 0, "verified": 0})
-    part = f": {groups['verified']} of {groups['total']} groups" if groups["verified"] < groups["total"] else ""
+    part = (
+        f": {groups['verified']} of {several(groups['total'], 'group')}" if groups["verified"] < groups["total"] else ""
+    )
     if part and report.get("outputs"):  # whole outputs were compared, too
         part = f": all outputs, and{part[1:]} one by one"
     worst = [f"{name} {text}" for name, text in (_judged(*each) for each in report.get("outputs", {}).items()) if text]

@@ -20,7 +20,7 @@ from tilec.cli.options import (
 )
 from tilec.cli.shape_flags import parse_shapes
 from tilec.cli.unverified import require_verified
-from tilec.errors import TilecError, UsageError, VerificationMismatch
+from tilec.errors import TilecError, UsageError, VerificationMismatch, several
 from tilec.pipeline import StageInput, read_run, read_source, run_stage, stage_named
 
 if TYPE_CHECKING:
@@ -192,7 +192,8 @@ def _reduce(
     nodes = [node.op_type for node in reduced.part.proto.graph.node]
     unfinished = "" if reduced.finished else "; there were too many parts to try, it may not be the smallest"
     console.note(
-        f"reduced: {reduced.nodes} -> {len(nodes)} nodes ({', '.join(nodes)}), {reduced.trials} parts tried{unfinished}"
+        f"reduced: {reduced.nodes} -> {several(len(nodes), 'node')} ({', '.join(nodes)}), "
+        f"{several(reduced.trials, 'part')} tried{unfinished}"
     )
     console.note(f"{reduced.failure.kind}: {reduced.failure.text}")
     if json:

@@ -180,6 +180,11 @@ def _of_kind(kind: str) -> Backend | None:
     return installed
 
 
+def backend_kinds() -> list[str]:
+    """The kinds of devices that code can be generated for, built-in ones first."""
+    return list(dict.fromkeys((*_BUILT_IN, *_REGISTERED, *_installed(tuple(sys.path)))))
+
+
 def no_backend(device: str) -> str:
     """The reason why nothing runs the code of a device of this name that has no back end."""
     return f"no {device} code generator yet"

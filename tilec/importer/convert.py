@@ -12,7 +12,7 @@ import onnx
 
 from tilec.artifact import digest_file
 from tilec.artifact.safetensors import pack
-from tilec.errors import ConfigError, UnsupportedError, did_you_mean
+from tilec.errors import ConfigError, UnsupportedError, did_you_mean, several
 from tilec.importer.builder import Builder, SerialLoop, files_of
 from tilec.importer.check import (
     OPSETS,
@@ -60,7 +60,10 @@ class UnsupportedModelError(UnsupportedError):
 
     def __init__(self, file: str, nodes: Sequence[Unsupported], total: int, needed: Sequence[str] = ()) -> None:
         lines = [f"node {n.node!r} ({n.op}): {n.reason}" + (f"\n    {n.remedy}" if n.remedy else "") for n in nodes]
-        message = f"{len(nodes)} of {total} nodes are not supported" + "".join(f"\n  {line}" for line in lines)
+        message = (
+            f"{len(nodes)} of {several(total, 'node')} {'is' if len(nodes) == 1 else 'are'} not supported"
+            + "".join(f"\n  {line}" for line in lines)
+        )
         super().__init__(message, file, "`tilec import --report` lists them without writing anything.")
         self.nodes = tuple(nodes)
         self.total = total

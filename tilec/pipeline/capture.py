@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tilec.errors import ArtifactError, TilecError
+from tilec.errors import ArtifactError, TilecError, several
 from tilec.pipeline.host_match import host_mismatch
 from tilec.pipeline.job import Job, StageInput, read_source
 from tilec.pipeline.part_folder import command_of, write_part_folder
@@ -61,7 +61,7 @@ def capture_cluster(
     group, why = _group(plan, source, model, feeds, wanted, threads)
     part = _part(group, model, feeds)
     nodes = len(part.proto.graph.node)
-    about = (f"{nodes} nodes behind group {group.name}, {why}", command_of(output))
+    about = (f"{several(nodes, 'node')} behind group {group.name}, {why}", command_of(output))
     write_part_folder(part, about, job.recipe, device_text, output)
     return Captured(group.name, why, nodes)
 

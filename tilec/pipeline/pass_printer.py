@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilec.errors import several
+
 if TYPE_CHECKING:
     from tilec.ir.graph import Graph
     from tilec.scheduler.trace import Step
@@ -41,7 +43,7 @@ class PassPrinter:
     def __call__(self, name: str, graph: "Graph", rule: Sequence[str] = ()) -> None:
         """Print how many nodes there are, which are new and which are gone, as tensor expressions with their types."""
         now = dict(_lines(graph))
-        title = f"after {name}: {len(now)} nodes{self._unchanged(now)}"
+        title = f"after {name}: {several(len(now), 'node')}{self._unchanged(now)}"
         self._tell("\n".join([title, *rule, *self._changes(now)]))
         self._before = now
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from tilec.analysis.studies.machine import machines
 from tilec.analysis.studies.rows import Row, compared, row, slowest
 from tilec.bounds.einsum.cache import cached
 from tilec.errors import ConfigError, UsageError
-from tilec.pipeline.bounds import read_graph, workload, workload_subject
+from tilec.pipeline.bounds import einsum_subject, read_graph, workload, workload_subject
 from tilec.pipeline.job import Advance
 from tilec.pipeline.sweep import Silent
 from tilec.pipeline.workers import Workers, in_turn
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from tilec.spec.device import DeviceSpec
     from tilec.spec.located import Located
     from tilec.spec.study import Studied, StudyRecipe
+
+F32_BITS = 32
+
+_EINSUM = re.compile(r"\w\[[^\]]*\]\s*=")
+"""How the text of an Einsum begins: `C[m, n] =`."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +115,12 @@ def _rows(recipe: StudyRecipe, devices: Sequence[DeviceSpec], subject: Subject) 
 
 
 def _subject(each: Studied, recipe: StudyRecipe, devices: Sequence[DeviceSpec], folder: Path) -> Subject:
-    """A workload with its curves: of a recipe all of them, of a model that of its whole graph."""
+    """A workload with its curves: of a recipe all of them, of a model that of its whole graph, of an Einsum its own."""
     from tilec import zoo
     from tilec.spec.resolve import packaged
 
+    if _EINSUM.search(each.workload):
+        return einsum_subject(each.workload, each.shapes, F32_BITS, (recipe.mapspace or "oro+",))
     named = each.workload in packaged("recipes") or each.workload in zoo.names()
     source = each.workload if named else str(folder / each.workload)
     if each.workload in packaged("recipes") or source.endswith((".yaml", ".yml")):

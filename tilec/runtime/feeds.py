@@ -183,12 +183,14 @@ def _check(spec: TensorSpec, array: "NDArray[Any] | DeviceArray", role: str) -> 
     if array.shape != spec.shape:
         raise UsageError(
             f"{role} {spec.name!r} has shape {list(array.shape)}, the model has {list(spec.shape)}",
-            hint="Compile again with --shape for another size." if _may_be_bound(spec, array, role) else None,
+            hint="It runs at other sizes only where it was compiled with these left open."
+            if _same_rank(spec, array, role)
+            else None,
         )
 
 
-def _may_be_bound(spec: TensorSpec, array: "NDArray[Any] | DeviceArray", role: str) -> bool:
-    """Whether the model may have been bound to another size of an input."""
+def _same_rank(spec: TensorSpec, array: "NDArray[Any] | DeviceArray", role: str) -> bool:
+    """Whether sizes of an input alone are others."""
     return role == "input" and len(array.shape) == len(spec.shape)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from tilec.errors import several
 from tilec.ir.plan import Plan
 from tilec.scheduler.plan_candidates import PlanCandidate, PlanState
 from tilec.scheduler.shared_launches import LaunchDecision
@@ -145,8 +146,8 @@ def _tile(tile: TaskTile) -> str:
 def _built(before: SearchState, after: SearchState) -> Iterator[str]:
     if after.groups is not None and before.groups is None:
         packs = len(after.builder.packs)
-        packed = f", {packs} weights packed" if packs else ""
-        yield f"built {len(after.groups)} groups, {_time(sum(after.seconds))}{packed}"
+        packed = f", {several(packs, 'weight')} packed" if packs else ""
+        yield f"built {several(len(after.groups), 'group')}, {_time(sum(after.seconds))}{packed}"
 
 
 def _refused(before: SearchState, after: SearchState) -> Iterator[str]:

@@ -17,7 +17,9 @@ def _from_name(value: Any) -> Any:
 class Studied(Spec):
     """A workload of a study, with sizes where it is a model."""
 
-    workload: str = Field(min_length=1, description="recipe of kind bounds, model of the zoo, ONNX file, graph")
+    workload: str = Field(
+        min_length=1, description="recipe of kind bounds, model of the zoo, ONNX file, graph, Einsum of f32"
+    )
     shapes: dict[str, Annotated[int, Field(gt=0, le=LARGEST)]] = Field(
         default_factory=dict, description="symbolic size -> size"
     )

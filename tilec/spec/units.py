@@ -26,7 +26,8 @@ class Unit:
     factors: dict[str, int]
 
     def parse(self, value: Any) -> int:
-        """The integer that `value` stands for. Raises ValueError that says what was expected."""
+        """The integer that `value` stands for, without the fraction that a rounded number such as `64.03MiB` leaves.
+        Raises ValueError that says what was expected."""
         if not isinstance(value, str):
             raise ValueError(f"{value} has no unit; write {self.measures} as {self.example!r}")
         match = _QUANTITY.fullmatch(value.strip())
@@ -43,7 +44,7 @@ class Unit:
         if number < 0:
             raise ValueError(f"{value!r} is negative; {self.measures} cannot be")
         scaled = number * self.factors[suffix]
-        if scaled.denominator != 1:
+        if scaled.denominator != 1 and self.factors[suffix] == min(self.factors.values()):
             smallest = min(self.factors, key=lambda name: self.factors[name])
             raise ValueError(f"{value!r} is not a whole number of {smallest}")
         if scaled > LARGEST:

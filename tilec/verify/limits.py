@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from tilec.bounds.plan.bound_violations import Finding, bound_violations
+from tilec.errors import several
 from tilec.ir.bind_plan import bind_plan, plan_sizes
 from tilec.ir.plan import Plan
 from tilec.verify.outcome import Outcome
@@ -47,7 +48,7 @@ def enough_groups(outcome: Outcome, least: float) -> Outcome:
     if outcome.failure is not None or not least or (verified >= least * total and not unverified):
         return outcome
     report = {**outcome.report, "verdict": "refused", "least_share": least}
-    failure = f"{verified} of {total} groups were verified, and a share of {least:g} is asked for"
+    failure = f"{verified} of {several(total, 'group')} were verified, and a share of {least:g} is asked for"
     return replace(outcome, report=report, failure=failure, hint=_ALL)
 
 

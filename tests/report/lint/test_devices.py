@@ -57,6 +57,9 @@ def test_a_sound_device_has_no_findings():
         ("reader: 100GB/s", "instance: 2TB/s", "bandwidth-exceeds-total", 7),
         ("{l1: 128KiB}", "{l1: 127KiB}", "pool-too-small", 11),
         ("    pool: l1\n", "", "unused-pool", 24),
+        ("capacity: 16GiB", "capacity: 64KiB", "smaller-below", 5),
+        ("rate: 1TFLOP/s", "rate: 1TFLOP/s, scope: wrap", "unknown-scope", 27),
+        ("backend: cuda", "backend: mynpu", "unknown-backend", 28),
         ("alignment: 64B", "alignment: 48B", "odd-alignment", 9),
         (
             "managed: explicit\n    bandwidth: {total: 1T",

@@ -12,6 +12,7 @@ from tilec.bounds.einsum.lower import LowerBound, compulsory, lb
 from tilec.bounds.graph.best_known import GraphCurve
 from tilec.bounds.graph.chains import FoundChain
 from tilec.bounds.workload import Bounds, Study, bounds_of, chain_of_part, einsum_of_part, mountain, study
+from tilec.errors import several
 from tilec.spec.bounds import BoundsRecipe
 
 BEST_KNOWN = "best known"
@@ -103,7 +104,7 @@ def of_graph(name: str, nodes: int, curve: GraphCurve, width: int, parallel: InT
     points = (Attained(p.buffer_bytes, p.traffic_bytes, None, p.mapping) for p in curve.points)
     return Subject(
         name=name,
-        text=f"the whole graph of {nodes} nodes",
+        text=f"the whole graph of {several(nodes, 'node')}",
         sizes={},
         bits={},
         compulsory=curve.compulsory,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from tilec.analysis.explain.edge import tensor_size
 from tilec.analysis.explain.figures import Candidate, candidate, whole
 from tilec.analysis.explain.replay import Replay, unit_of
+from tilec.analysis.ratios import attained
 from tilec.analysis.size_variants import PlanAt, VariantFacts, variant_facts
 from tilec.ir.bind_plan import plan_sizes
 from tilec.ir.expr import constant_value, operands, variables
@@ -258,7 +259,8 @@ def at_levels(group: Group, plan: Plan) -> list[AtLevel]:
             if proved is None:
                 levels.append(AtLevel(level.name, moved, None, None, None, footprint))
             else:
-                levels.append(AtLevel(level.name, moved, proved.least, proved.known, proved.parallel, footprint))
+                best = attained(proved, moved or 0)
+                levels.append(AtLevel(level.name, moved, best.least, best.known, best.parallel, footprint))
     return levels
 
 

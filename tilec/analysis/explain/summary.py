@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from tilec.analysis.explain.replay import Replay, unit_of
 from tilec.analysis.size_variants import PlanAt
-from tilec.analysis.totals import traffic_of
+from tilec.analysis.totals import predicted, traffic_of
 from tilec.ir.expr import constant_value
 from tilec.ir.graph import Rounding
 from tilec.ir.plan import Group, Plan, SharedLaunch
@@ -62,7 +62,8 @@ class RoundingRow:
 @dataclass(frozen=True, slots=True)
 class Summary:
     """What a plan decided; `same` tells whether the search comes to it again. `sizes` are those that the figures of
-    a plan with symbols are for, `launches` those that groups share, `roundings` products that may be rounded."""
+    a plan with symbols are for, `launches` those that groups share, `roundings` products that may be rounded,
+    `picoseconds` the predicted time of the plan, 0 where none is; `candidates` have what the search estimated."""
 
     name: str
     device: str
@@ -77,6 +78,7 @@ class Summary:
     sizes: Mapping[str, int] = field(default_factory=dict)
     launches: tuple[SharedLaunch, ...] = ()
     roundings: tuple[RoundingRow, ...] = ()
+    picoseconds: int = 0
 
 
 def summarised(replay: Replay, plan: Plan, at: PlanAt | None = None) -> Summary:
@@ -108,6 +110,7 @@ def summarised(replay: Replay, plan: Plan, at: PlanAt | None = None) -> Summary:
         _counted(reason.code for reason in replay.plan.refusals),
         launches=plan.launches,
         roundings=_roundings(plan),
+        picoseconds=predicted(plan),
     )
 
 

@@ -10,6 +10,7 @@ from tilec.bounds.graph.best_known import best_known
 from tilec.bounds.graph.interval_curves import Find
 from tilec.bounds.plan.groups import group_graph, is_counted, plan_graph
 from tilec.bounds.plan.plan_bounds import least
+from tilec.errors import several
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan, Variant
 
@@ -74,7 +75,7 @@ def _below(plan: Plan, counted: MovedBytes, find: Find) -> Iterator[Finding]:
             moved = sum(moved_by(group, level) for group in plan.groups)
             proved = least(plan_graph(plan), plan.capacities[level])
             if moved < proved:
-                yield Finding(plan.name, level, moved, proved, True, f"{len(plan.groups)} groups", "")
+                yield Finding(plan.name, level, moved, proved, True, several(len(plan.groups), "group"), "")
 
 
 def mapping_of(group: Group) -> str:

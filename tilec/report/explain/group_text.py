@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tilec.analysis.explain.group import BlockExplanation, GroupExplanation
 from tilec.analysis.explain.node import NodeExplanation
+from tilec.errors import several
 from tilec.ir.plan import Refusal
 from tilec.ir.sizes import sizes_text
 from tilec.lower.promote_halves import PROMOTED_TTYPE
@@ -17,7 +18,7 @@ from tilec.report.formatting import fact_text, time_text
 def group_text(explanation: GroupExplanation) -> str:
     """The explanation of a group."""
     lines = [
-        f"group {explanation.number}, {explanation.name}: {len(explanation.nodes)} nodes, "
+        f"group {explanation.number}, {explanation.name}: {several(len(explanation.nodes), 'node')}, "
         f"predicted {time_text(explanation.picoseconds)}"
         + (f" at {sizes_text(explanation.sizes)}" if explanation.sizes else "")
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilec.analysis.explain.summary import Summary
+from tilec.errors import several
 from tilec.ir.graph import Rounding
 from tilec.ir.sizes import sizes_text
 from tilec.report.explain.layout import amount, some, table, text_of_lines
@@ -22,17 +23,18 @@ def rounding_text(rounding: Rounding) -> str:
 def summary_text(explanation: Summary, plan: str) -> str:
     """The summary of a plan; `plan` is how the user named it."""
     lines = [
-        f"{explanation.name} on {explanation.device}: {len(explanation.groups)} groups, "
+        f"{explanation.name} on {explanation.device}: {several(len(explanation.groups), 'group')}, "
         f"fusion {explanation.fusion}, least {explanation.objective}"
+        + (f", predicted {time_text(explanation.picoseconds)}" if explanation.picoseconds else "")
         + (f"; figures at {sizes_text(explanation.sizes)}" if explanation.sizes else "")
     ]
-    lines += ["", f"whole plans compared ({explanation.unit})"]
+    lines += ["", f"whole plans compared, by estimates of the search ({explanation.unit})"]
     lines += table(
         [
             [
                 ", ".join((f"fusion {each.fusion}", *each.without)),
                 amount(each.cost, explanation.unit),
-                f"{each.groups} groups",
+                several(each.groups, "group"),
                 "taken" if each.taken else "",
             ]
             for each in explanation.candidates

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from tilec.analysis.fusion_kind import kind_of
+from tilec.analysis.ratios import attained
 from tilec.analysis.totals import traffic_of
 from tilec.artifact import encode
+from tilec.bounds.plan.bound_violations import moved_by
 from tilec.bounds.plan.groups import read_from_outside
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const
@@ -70,6 +72,6 @@ def _level(group: Group, level: str) -> dict[str, Any]:
         "written": plain(written),
     }
     if level in group.bounds:
-        bound = group.bounds[level]
+        bound = attained(group.bounds[level], moved_by(group, level))
         data |= {"known": bound.known, "least": bound.least, "parallel": bound.parallel}
     return data

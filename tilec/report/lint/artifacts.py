@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tilec.artifact import Artifact
+from tilec.errors import several
 from tilec.ir.codec import graph_from_json, plan_from_json
 from tilec.ir.plan import Plan
 from tilec.ir.verify.graph import check_graph
@@ -44,7 +45,7 @@ def _fallback(body: Mapping[str, Any], file: str) -> Iterator[Finding]:
     fallback = placement.get("fallback", ())
     if fallback:
         operators = ", ".join(dict.fromkeys(entry["op"] for entry in fallback))
-        message = f"{len(fallback)} of {placement['total']} nodes run on onnxruntime ({operators})"
+        message = f"{len(fallback)} of {several(placement['total'], 'node')} run on onnxruntime ({operators})"
         yield Finding("falls-back", Place(file, pointer=pointer("placement", "fallback")), message)
 
 

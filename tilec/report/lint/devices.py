@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
+from tilec.codegen.backend import backend_kinds
+from tilec.errors import did_you_mean
 from tilec.report.lint.finding import Finding, Place, place_of
 from tilec.spec.contradictions import device_contradictions
 from tilec.spec.device import DeviceSpec, Level
 from tilec.spec.located import KeyPath, Located
+from tilec.spec.units import BYTES
 
 _QUANTITY = re.compile(r"[\d.]+\s*[A-Za-zµ]+(/s)?")
 """A number with its unit."""
+
+_WARPGROUP = "warpgroup"
+"""Four warps whose instruction no level has as its scope."""
+
+_WITHOUT_BACKEND = ("ipu", "none")
+"""Kinds of devices that come with tilec and get plans and tile programs alone."""
 
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
@@ -23,6 +33,9 @@ def check_device(device: DeviceSpec, located: Located, text: str) -> Iterator[Fi
         yield Finding(each.code, _place(located, each.path), each.message)
     for i, level in enumerate(device.levels):
         yield from _level(level, located, ("levels", i))
+    yield from _smaller(device, located)
+    yield from _scopes(device, located)
+    yield from _backend(device, located)
     below: Level | None = None
     for i, level in enumerate(device.levels):
         if level.bandwidth is None:
@@ -35,6 +48,39 @@ def check_device(device: DeviceSpec, located: Located, text: str) -> Iterator[Fi
     for pool in device.pools:
         if not any(level.pool == pool for level in device.levels):
             yield Finding("unused-pool", _place(located, ("pools", pool)), f"no level takes its bytes from pool {pool}")
+
+
+def _smaller(device: DeviceSpec, located: Located) -> Iterator[Finding]:
+    """Levels with less than one instance of the next one; the highest level, whose instances share, may have more."""
+    for i, (level, above) in enumerate(pairwise(device.levels[:-1])):
+        if level.capacity < above.capacity:
+            message = f"level {level.name} holds {BYTES.format(level.capacity)}, less than one {above.name} above it, "
+            yield Finding(
+                "smaller-below", _place(located, ("levels", i, "capacity")), message + BYTES.format(above.capacity)
+            )
+
+
+def _scopes(device: DeviceSpec, located: Located) -> Iterator[Finding]:
+    """Compute units of scopes that the device does not have."""
+    known = [*dict.fromkeys(level.scope or level.name for level in device.levels), _WARPGROUP]
+    for i, unit in enumerate(device.compute):
+        if unit.scope and unit.scope not in known:
+            message = f"unit {unit.name} belongs to the scope {unit.scope!r}{_nearest(unit.scope, known)}"
+            yield Finding("unknown-scope", _place(located, ("compute", i, "scope")), message)
+
+
+def _backend(device: DeviceSpec, located: Located) -> Iterator[Finding]:
+    """A kind of code generator that is neither here nor that of a device that comes with tilec."""
+    known = [*backend_kinds(), *_WITHOUT_BACKEND]
+    kind = device.target.backend
+    if kind not in known:
+        place = _place(located, ("target", "backend"))
+        yield Finding("unknown-backend", place, f"no back end is called {kind!r}{_nearest(kind, known)}")
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    near = did_you_mean(name, known)
+    return f", did you mean {near!r}" if near else ""
 
 
 def _level(level: Level, located: Located, path: KeyPath) -> Iterator[Finding]:

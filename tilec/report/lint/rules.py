@@ -88,6 +88,27 @@ _RULES = (
         "level dram is aligned to 48 bytes",
     ),
     Rule(
+        "smaller-below",
+        "warning",
+        "a level holds less than one instance of the level above it",
+        "Check both capacities: levels are listed lowest first, and each has the capacity of one instance.",
+        "level l2 holds 32KiB, less than one smem above it, 64KiB",
+    ),
+    Rule(
+        "unknown-scope",
+        "warning",
+        "a compute unit belongs to a scope that no level has",
+        "Name the scope of a level, or leave it out.",
+        "unit fma belongs to the scope 'wrap', did you mean 'warp'",
+    ),
+    Rule(
+        "unknown-backend",
+        "warning",
+        "no back end generates code for a device",
+        "Correct the name or install the back end; `none` is for devices that get plans and tile programs alone.",
+        "no back end is called 'cdua', did you mean 'cuda'",
+    ),
+    Rule(
         "unknown-name",
         "error",
         "a recipe names a device, model, level or file that is not there",

@@ -13,7 +13,7 @@ function distance() {
     }
     const level = boundedLevel(plan);
     const rows = alike(plan, level);
-    const most = Math.max(1, ...rows.map(({ use }) => Math.max(use.moved, use.known, use.parallel ?? 0)));
+    const most = Math.max(1, ...rows.map(({ use }) => Math.max(use.moved, use.known, use.least, use.parallel ?? 0)));
     const few = all ? rows : rows.slice(0, 10);
     fill(holder,
       h("p", { class: "whole-line" }, TWO && h("b", { class: `side side-${SIDES[shown.plan]}` }, SIDES[shown.plan]),

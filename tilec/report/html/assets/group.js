@@ -34,7 +34,7 @@ function opened(plan, group, n) {
     plan.sizes && ["as expressions", h("span", { class: "mono wrap small" }, group.expressions.operations), Object.entries(group.expressions.footprint).map(([level, held]) => `${level} holds ${held} bytes`).join(", ") || "operations over sizes"],
     isNumber(group.measured) && ["measured", roundTime(group.measured), group.time ? `${times(group.measured / group.time)} the predicted time` : ""],
     ["limited by", group.limit ? limitName(group.limit) : "?", group.limit ? `${time(group.limit.least)} of ${time(group.time)}` : ""],
-    ["over the least known", times(overKnown(group)), overKnown(group) === null ? "no bound" : overKnown(group) < 0.9995 ? "better than was known" : ""],
+    ["over the least known", times(overKnown(group)), overKnown(group) === null ? "no bound" : ""],
   ].filter(Boolean);
   return [
     h("div", { class: "detail-head" },
