@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
-PERIOD = 0.5
+PERIOD = 2.0
 """Seconds between two looks at what the processes have used."""
 
 TICK = os.sysconf("SC_CLK_TCK")

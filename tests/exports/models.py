@@ -20,6 +20,9 @@ Feeds = dict[str, Tensor]
 
 VOCABULARY = 99
 
+_EAGER: dict[str, Any] = {"attn_implementation": "eager"}
+"""Attention as products and softmax, for models whose export with `scaled_dot_product_attention` fails in PyTorch."""
+
 TEXT = ({"batch": 1, "length": 7}, {"batch": 2, "length": 16}, {"batch": 3, "length": 33}, {"batch": 5, "length": 2})
 IMAGE = tuple({"batch": batch} for batch in (1, 2, 3, 5))
 FIELD = (
@@ -201,7 +204,7 @@ def _llama(cls: Any, config: Any, **more: Any) -> Callable[[], nn.Module]:
 
 def _t5(cls: Any) -> Callable[[], nn.Module]:
     sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
-    return lambda: cls(hf.T5Config(vocab_size=VOCABULARY, decoder_start_token_id=0, use_cache=False, **sizes))
+    return lambda: cls(hf.T5Config(vocab_size=VOCABULARY, decoder_start_token_id=0, use_cache=False, **sizes, **_EAGER))
 
 
 def _bart(cls: Any, config: Any, **more: Any) -> Callable[[], nn.Module]:
@@ -213,6 +216,7 @@ def _bart(cls: Any, config: Any, **more: Any) -> Callable[[], nn.Module]:
 
 def _whisper() -> nn.Module:
     sizes = {"d_model": 32, "encoder_layers": 2, "encoder_attention_heads": 4, "encoder_ffn_dim": 64}
+    sizes |= {"decoder_attention_heads": 4, "decoder_layers": 1, "decoder_ffn_dim": 64}
     config = hf.WhisperConfig(num_mel_bins=20, max_source_positions=50, vocab_size=VOCABULARY, pad_token_id=0, **sizes)
     return Outputs(hf.WhisperModel(config).encoder, ("input_features",))
 
@@ -301,7 +305,7 @@ EXPORTS = (
     ),
     _of_text(
         "modernbert",
-        _bert(hf.ModernBertModel, hf.ModernBertConfig, pad_token_id=0, local_attention=8, attn_implementation="eager"),
+        _bert(hf.ModernBertModel, hf.ModernBertConfig, pad_token_id=0, local_attention=8, **_EAGER),
     ),
     _of_text("gpt2", _gpt2),
     _of_text("gpt2-last", lambda: LastToken(_gpt2()), bare=True),
@@ -358,6 +362,7 @@ EXPORTS = (
             depths=[1, 2],
             num_heads=[2, 4],
             window_size=4,
+            **_EAGER,
         ),
     ),
     _of_fields(
@@ -382,7 +387,7 @@ EXPORTS = (
     _of_fields("unet", Unet),
     Export("crnn", Crnn, _lines, {"image": {0: "batch", 3: "length"}}, _LINES),
     Export("voice-detector", VoiceDetector, _chunks, _STATE, SOUND),
-    _of_text("bert-old", _bert(hf.BertModel, hf.BertConfig, attn_implementation="eager"), exporter="torchscript"),
+    _of_text("bert-old", _bert(hf.BertModel, hf.BertConfig, **_EAGER), exporter="torchscript"),
     Export("crnn-old", Crnn, _lines, {"image": {0: "batch", 3: "length"}}, _LINES, "torchscript"),
     Export("voice-detector-old", VoiceDetector, _chunks, _STATE, SOUND, "torchscript"),
     _of_text("tagger-old", Tagger, _IDS, exporter="torchscript", bare=True),

