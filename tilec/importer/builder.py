@@ -139,6 +139,14 @@ class Builder:
         self._stored[taken] = stored
         return self._add(value)
 
+    def value(self, name: str) -> Value:
+        """A tensor by its name."""
+        return self._values[name]
+
+    def node(self, name: str) -> Node | None:
+        """The node that defines a tensor; None for inputs, constants and results of calls."""
+        return self._nodes.get(name)
+
     def stored(self, name: str) -> Stored | None:
         """The contents of a constant, or of a tensor that was folded to one."""
         return self._stored.get(name)

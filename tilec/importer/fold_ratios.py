@@ -61,7 +61,9 @@ def fold_ratios(expr: TensorExpr, values: Mapping[str, Value], ttype: str) -> Ra
         if shape is not None and ratios is not None:
             known[name] = (shape, ratios)
     elements = tuple(
-        _ratio(substitute(expr.value, {i: Const(p) for i, p in zip(expr.iterators, point, strict=True)}), known)
+        ratio_of_scalar(
+            substitute(expr.value, {i: Const(p) for i, p in zip(expr.iterators, point, strict=True)}), known
+        )
         for point in points(*(range(extent) for extent in domain))
     )
     return elements if any(element is not None for element in elements) else None
@@ -98,7 +100,7 @@ _UNARY: Mapping[str, Callable[[Ratio], Ratio | None]] = {
 }
 
 
-def _ratio(expr: Expr, known: _Known) -> Ratio | None:
+def ratio_of_scalar(expr: Expr, known: Mapping[str, tuple[tuple[int, ...], Ratios]]) -> Ratio | None:
     """A scalar body without iterators as a ratio."""
     match expr:
         case Var():
@@ -108,19 +110,19 @@ def _ratio(expr: Expr, known: _Known) -> Ratio | None:
         case Access(tensor, index):
             return _element(known[tensor], index) if tensor in known else None
         case Binary(op, left, right) if op in _BINARY:
-            a, b = _ratio(left, known), _ratio(right, known)
+            a, b = ratio_of_scalar(left, known), ratio_of_scalar(right, known)
             return None if a is None or b is None else _BINARY[op](a, b)
         case Call("where", (condition, yes, no)):
             chosen = simplify_scalar(condition)
-            return _ratio(yes if chosen.value else no, known) if isinstance(chosen, Const) else None
+            return ratio_of_scalar(yes if chosen.value else no, known) if isinstance(chosen, Const) else None
         case Call("pow", (base, Const(0.5))):
-            a = _ratio(base, known)
+            a = ratio_of_scalar(base, known)
             return None if a is None else root(a)
         case Call("maximum" | "minimum" as fn, (left, right)):
-            a, b = _ratio(left, known), _ratio(right, known)
+            a, b = ratio_of_scalar(left, known), ratio_of_scalar(right, known)
             return None if a is None or b is None else extreme(fn, a, b)
         case Call(fn, (argument,)) if fn in _UNARY:
-            a = _ratio(argument, known)
+            a = ratio_of_scalar(argument, known)
             return None if a is None else _UNARY[fn](a)
     return None
 

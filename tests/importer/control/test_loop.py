@@ -16,6 +16,7 @@ from tests.importer.reference import compare, normal, run, save
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import UnsupportedModelError, import_model
 from tilec.importer.control.unroll import MAX_NODES
+from tilec.ir.text import text_of
 
 F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 VECTOR = {"x": ("float32", [3])}
@@ -270,6 +271,59 @@ def test_a_symbolic_trip_count_is_a_loop(tmp_path: Path) -> None:
         feeds = {"x": normal(n)}
         for one, other in zip(run(loop, tmp_path, feeds, {"n": n}), run(unrolled, tmp_path, feeds), strict=True):
             assert np.array_equal(one, other)
+
+
+def counted(folder: Path, ahead: int) -> Path:
+    """A loop as converters write recurrences of Keras: while k + 1 + ahead < n, in floats, with a weight that every
+    iteration hands on."""
+    inner = body(
+        [
+            make_node("Add", ["k", "one"], ["after"]),
+            make_node("Add", ["after", "ahead"], ["far"]),
+            *(make_node("Cast", [name], [f"{name}_f"], to=F32) for name in ("far", "i", "n")),
+            make_node("Less", ["far_f", "n_f"], ["more"]),
+            make_node("Less", ["i_f", "n_f"], ["inside"]),
+            make_node("And", ["inside", "more"], ["on"]),
+            make_node("Mul", ["v", "w"], ["product"]),
+            make_node("Add", ["product", "far_f"], ["next"]),
+            make_node("Identity", ["w"], ["same"]),
+            make_node("Identity", ["n"], ["all"]),
+        ],
+        {"k": I64, "v": F32, "w": F32, "n": I64},
+        ["on", "after", "next", "same", "all", "next"],
+        {"one": np.int64(1), "ahead": np.int64(ahead)},
+    )
+    before = [
+        make_node("Size", ["x"], ["trips"]),
+        make_node("Cast", ["trips"], ["trips_f"], to=F32),
+        make_node("Constant", [], ["none"], value_float=0.0),
+        make_node("Less", ["none", "trips_f"], ["some"]),
+        make_node("And", ["some", "some"], ["go"]),
+        make_node("Constant", [], ["zero"], value_int=0),
+    ]
+    inputs = {"x": ("float32", ["n"]), "w": ("float32", [1])}
+    carried = ("zero", "x", "w", "trips")
+    return model(folder, inner, "trips", "go", carried, ["count", "y", "weight", "end", "rows"], inputs, before)
+
+
+def test_a_condition_that_a_trip_count_implies(tmp_path: Path) -> None:
+    path = counted(tmp_path, 0)
+    loop = import_model(path)
+    start, end = loop.graph.calls
+    assert (start.loop, end.loop) == ("start", "end")
+    assert start.carried == 2, "the counter and the vector; the weight and the end are handed on"
+    assert [text_of(each.holds) for each in loop.graph.constraints] == ["n // 16777216 == 0"], "floats count so far"
+    for n in (0, 1, 3, 6):
+        unrolled = import_model(path, sizes={"n": n})
+        assert not unrolled.graph.calls
+        feeds = {"x": normal(n), "w": normal(1)}
+        for one, other in zip(run(loop, tmp_path, feeds, {"n": n}), run(unrolled, tmp_path, feeds), strict=True):
+            assert np.array_equal(one, other)
+
+
+def test_a_condition_that_ends_before_the_trip_count(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="the condition of a loop whose trip count depends on sizes is computed"):
+        import_model(counted(tmp_path, 1))
 
 
 @pytest.mark.parametrize(

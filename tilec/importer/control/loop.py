@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilec.importer.control.body import NO_NAMES, Body
+from tilec.importer.control.counting import Condition, counters, entered, iteration
 from tilec.importer.control.region import Region
 from tilec.importer.control.repeat import repeated, repeats
 from tilec.importer.control.unroll import Budget, known, require_same_kind, stacked, zeros
@@ -15,7 +16,7 @@ from tilec.importer.ops.movement import reshaped
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr
+from tilec.ir.expr import Const, Expr, constant_value
 
 
 def loop(region: Region) -> list[NamedValue]:
@@ -32,8 +33,7 @@ def loop(region: Region) -> list[NamedValue]:
     if len(region.node.output) > len(carried) + gathered:
         raise region.invalid(f"{len(region.node.output)} outputs, the body gives {len(carried) + gathered}")
     count = None if limit is None else _count(region, region.tensor(0))
-    entered = condition is None or (_is_known(condition) and _holds(region, condition))
-    if count is not None and entered and repeats(body, count) and _keeps_condition(body):
+    if count is not None and repeats(body, count) and _goes_on(region, body, count, condition):
         return _repeated_loop(region, body, count, carried)
     trips = None if limit is None else max(0, region.scalar(region.tensor(0), "the trip count"))
     budget = Budget(region)
@@ -62,40 +62,85 @@ def _count(region: Region, limit: Value) -> Expr | None:
     return elements[0] if elements is not None and len(elements) == 1 else None
 
 
-def _is_known(condition: NamedValue) -> bool:
-    elements = condition.known() if isinstance(condition, Value) else None
-    return elements is not None and all(isinstance(element, Const) for element in elements)
+def _goes_on(region: Region, body: Body, count: Expr, condition: NamedValue) -> bool:
+    """Whether the trip count alone may end a loop. What the body computes is looked at where nothing else is left, for
+    a count that is a size."""
+    begins = condition is None or (isinstance(condition, Value) and _holds_at_first(region, count, condition))
+    return begins and (_keeps_condition(body) or constant_value(count) is None)
+
+
+def _holds_at_first(region: Region, count: Expr, condition: Value) -> bool:
+    """Whether a loop of one iteration or more is entered."""
+    elements = condition.known()
+    if elements is not None and all(isinstance(element, Const) for element in elements):
+        return _holds(region, condition)
+    return Condition(region.op.builder, region.op.sizes, count, {}, entered(count)).holds(condition)
 
 
 def _keeps_condition(body: Body) -> bool:
     """Whether every iteration hands its condition on, or has one that depends on no iteration."""
+    return _hands_on(body, 0, 1) or not body.varies(0)
+
+
+def _hands_on(body: Body, output: int, argument: int) -> bool:
+    """Whether an output of the body is an argument as it is."""
     same = {node.output[0]: node.input[0] for node in body.graph.node if node.op_type == "Identity"}
-    name = body.graph.output[0].name
+    name = body.graph.output[output].name
     while name in same:
         name = same[name]
-    return name == body.graph.input[1].name or not body.varies(0)
+    return bool(name == body.graph.input[argument].name)
 
 
 def _repeated_loop(region: Region, body: Body, count: Expr, carried: Sequence[NamedValue]) -> list[NamedValue]:
-    """The outputs of `Loop` from a serial loop, whose condition has to hold in every iteration."""
+    """The outputs of `Loop` from a serial loop, whose condition has to hold in every iteration. What every iteration
+    hands on as it is is read from around the loop."""
     values = [value for value in carried if isinstance(value, Value)]
     if len(values) < len(carried):
         raise region.unsupported("a carried value is no tensor", "Only tensors are carried through a loop.")
+    moving = [number for number in range(len(values)) if not _hands_on(body, 1 + number, 2 + number)]
     trips = simplify(formula("maximum(n, 0)", n=count))
     numbers = region.op.indices(trips, 0, 1)
     ranks = [len(info.type.tensor_type.shape.dim) for info in body.graph.input[:2]]
 
     def call(now: Sequence[Value], taken: Sequence[Value]) -> Sequence[NamedValue]:
         number = taken[0] if not ranks[0] else reshaped(region.op, taken[0], (Const(1),) * ranks[0])
-        results = body.call([number, known(region, "step/condition", True, ranks[1]), *now], "step")
-        held = results[0]
-        if not isinstance(held, Value) or held.literal != Const(True):
+        given = [*values]
+        for place, value in zip(moving, now, strict=True):
+            given[place] = value
+        results = body.call([number, known(region, "step/condition", True, ranks[1]), *given], "step")
+        following = [results[1 + place] for place in moving]
+        first = [values[place] for place in moving]
+        if not _always_holds(region, count, results[0], taken[0], first, now, following):
             reason = "the condition of a loop whose trip count depends on sizes is computed in its body"
             raise region.unsupported(reason, "Bind the sizes with --shape SYMBOL=SIZE.")
-        return results[1:]
+        return [*following, *results[1 + len(values) :]]
 
-    last, stacks = repeated(region, body, values, [numbers], call)
-    return [*last, *stacks]
+    still = [value for number, value in enumerate(values) if number not in moving]
+    last, stacks = repeated(region, body, [values[place] for place in moving], [numbers], call, still)
+    outputs: list[NamedValue] = [*values]
+    for place, value in zip(moving, last, strict=True):
+        outputs[place] = value
+    return [*outputs, *stacks]
+
+
+def _always_holds(
+    region: Region,
+    count: Expr,
+    held: NamedValue,
+    number: Value,
+    first: Sequence[Value],
+    before: Sequence[Value],
+    after: Sequence[NamedValue],
+) -> bool:
+    """Whether the condition of every iteration that another one may follow is true."""
+    if not isinstance(held, Value):
+        return False
+    if held.literal == Const(True):
+        return True
+    builder, sizes = region.op.builder, region.op.sizes
+    outside = Condition(builder, sizes, count, {}, {})
+    numbers = {number.name: iteration(count), **counters(outside, first, before, after)}
+    return Condition(builder, sizes, count, numbers, {}).holds(held)
 
 
 def _given(region: Region, body: Body, step: str, number: int, holds: bool) -> list[Value]:

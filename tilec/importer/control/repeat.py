@@ -28,10 +28,17 @@ def repeats(body: Body, iterations: Expr) -> bool:
 
 
 def repeated(
-    region: Region, body: Body, carried: Sequence[Value], sequences: Sequence[Value], call: Call
+    region: Region,
+    body: Body,
+    carried: Sequence[Value],
+    sequences: Sequence[Value],
+    call: Call,
+    still: Sequence[Value] = (),
 ) -> BodyResults:
-    """A loop over the first dimension of sequences. Raises UnsupportedError where a carried value changes its shape or
-    is no tensor."""
+    """A loop over the first dimension of sequences, which reads `still` as well.
+
+    Raises UnsupportedError where a carried value changes its shape or is no tensor.
+    """
 
     def step(now: Sequence[Value], taken: Sequence[Value]) -> BodyResults:
         results = call(now, taken)
@@ -43,7 +50,7 @@ def repeated(
                 raise region.unsupported(f"carried value {number} changes its shape or type", "Bind the sizes.")
         return BodyResults(tensors[: len(now)], tensors[len(now) :])
 
-    return serial_loop(region.op, carried, sequences, body.reads, step)
+    return serial_loop(region.op, carried, sequences, [*body.reads, *still], step)
 
 
 def _alike(region: Region, before: Value, after: Value) -> bool:
