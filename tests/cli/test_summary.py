@@ -77,6 +77,8 @@ def test_a_model_that_all_runs_on_onnxruntime_has_a_line_that_says_so():
     assert plan_line(replace(predicted(0), groups=(), calls=(call,))) == "plan: no groups, all runs on onnxruntime"
     report = {"verified_on": "host", "groups": {"total": 0, "verified": 0}, "samples": [{}, {}], "variants": {}}
     assert verified_line(report) == "verified on: host at 2 sizes, all on onnxruntime"
+    fixed = {"verified_on": "host", "groups": {"total": 0, "verified": 0}, "outputs": {}}
+    assert verified_line(fixed) == "verified on: host: all on onnxruntime"
 
 
 def test_the_line_of_a_verification_tells_what_has_another_reference_or_none():

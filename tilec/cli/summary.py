@@ -119,6 +119,8 @@ def verified_line(report: Mapping[str, Any]) -> str:
     )
     if part and report.get("outputs"):  # whole outputs were compared, too
         part = f": all outputs, and{part[1:]} one by one"
+    if report.get("groups", {}).get("total") == 0 and "samples" not in report:
+        part = ": all on onnxruntime"
     worst = [f"{name} {text}" for name, text in (_judged(*each) for each in report.get("outputs", {}).items()) if text]
     against = f", against {report['reference']}: {report['reference_because']}" if "reference_because" in report else ""
     return "; ".join(
