@@ -34,12 +34,13 @@ def cut(s: LoweringContext, window: Window, limit: Window) -> Window:
 
 def buffer(s: LoweringContext, tensor: str, level: int, window: Window) -> Buffer:
     """A new buffer for a window, with the layout and the number of copies in the plan. Its extents are numbers, but for
-    a large one, which is as large as symbols make it."""
+    a large one in a cache, which is as large as symbols make it."""
     name, ttype = s.levels[level].name, s.ttype(tensor, level)
     widths = [Binary("-", hi, lo) for lo, hi in window]
     shape = [s.sizes.largest(width) for width in widths]
     known = [extent.value for extent in shape if isinstance(extent, Const)]
-    if len(known) < len(shape) or prod(known) * TTYPES[ttype].bits // 8 > BOUNDED_BYTES:
+    large = len(known) < len(shape) or prod(known) * TTYPES[ttype].bits // 8 > BOUNDED_BYTES
+    if large and s.levels[level].managed == "implicit":  # what a scratchpad holds must be known to fit
         shape = [s.sizes.in_symbols(w) if _is_long(n) else n for w, n in zip(widths, shape, strict=True)]
     return Buffer(
         name=s.names.new(f"{tensor}_{name}"),
