@@ -9,6 +9,7 @@ from tilec.errors import TilecError
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify import native, references, verdict
 from tilec.verify.cases import cases_of
+from tilec.verify.look_budget import numpy_operations
 from tilec.verify.native import verify_native
 from tilec.verify.remote import RemoteError
 from tilec.verify.runners import OnnxReference
@@ -82,6 +83,17 @@ def test_a_reference_that_dies_has_no_answer_for_that_case_alone(tmp_path, monke
     assert set(expected.references) == {"onnxruntime", "onnx"}
     assert all(each is not None for each in expected.outputs)
     assert {each["because"] for each in expected.report()["refused"]} == {"onnxruntime was ended by signal SIGABRT"}
+
+
+def test_cases_without_onnxruntime_are_evaluated_within_a_budget(tmp_path, monkeypatch):
+    """The first always is."""
+    path, plan, _ = compiled(tmp_path, [helper.make_node("Tan", ["x"], ["y"])], {"x": [7]}, TensorProto.DOUBLE)
+    cases = cases_of(plan, VerifyOptions(seeds=(0, 1, 2)), path)
+    monkeypatch.setattr(references, "BUDGET", 2 * numpy_operations(plan))
+    expected = references.expected_outputs(tmp_path, path, cases)
+    assert [each is None for each in expected.outputs] == [False, False, True]
+    assert expected.references[2] == "none"
+    assert expected.reference != "none"
 
 
 def test_conversions_that_onnx_leaves_undefined_are_no_mismatch(tmp_path):

@@ -12,6 +12,7 @@ from tilec.ir.plan import Plan
 from tilec.verify.cases import Case
 from tilec.verify.compare import compare
 from tilec.verify.inputs import Draw
+from tilec.verify.look_budget import BUDGET, numpy_operations
 from tilec.verify.remote import Remote, RemoteError
 from tilec.verify.runners import OnnxReference, Reference
 from tilec.verify.tolerance import tolerances
@@ -173,15 +174,21 @@ def _has_parts(plan: Plan) -> bool:
 
 
 class _Evaluator:
-    """ONNX's reference evaluator and the plan's expressions, for cases that onnxruntime says nothing of."""
+    """ONNX's reference evaluator and the plan's expressions, for cases that onnxruntime says nothing of: the first, and
+    others within the budget of second looks."""
 
     def __init__(self, folder: Path, model: Path) -> None:
         self._folder, self._model = folder, model
         self._trusted = True
+        self._left: int | None = None
 
-    def outputs(self, case: Case, *, asked: bool) -> tuple[Mapping[str, Any], str]:
+    def outputs(self, case: Case, *, asked: bool) -> tuple[Mapping[str, Any] | None, str]:
         """The outputs of a case and the reference that has them: ONNX's if it is `asked`, and agrees with the
         expressions in this case and those before."""
+        cost = numpy_operations(case.plan)
+        if self._left is not None and cost > self._left:
+            return None, NONE
+        self._left = (BUDGET if self._left is None else self._left) - cost
         graph = WholePlan(case.plan, self._folder).outputs(case.feeds)
         if not asked or not self._trusted:
             return graph, GRAPH
