@@ -54,15 +54,21 @@ class Spread:
         """Iterators over a group's input channels and elements of the kernel."""
         return self.op.builder.iterators(("c", *KERNEL[len(kernel)]), [self.channels, *kernel])
 
+    def grouped(self, o: Expr) -> tuple[Expr, Expr]:
+        """The group of an output channel, and its number there."""
+        if self.group == 1:
+            return Const(0), o
+        m = self.weight.shape[1]
+        return formula("o // m", o=o, m=m), formula("o % m", o=o, m=m)
+
     def body(
-        self, weight: Value, axes: Sequence[Axis], channel: Expr, index: Sequence[Expr], rows: Sequence[Expr]
+        self, weight: Value, place: tuple[Expr, Expr, Expr], channel: Expr, index: Sequence[Expr], rows: Sequence[Expr]
     ) -> Expr:
-        """`where(index lies inside, X[n, c, index], 0) * W[c, o, rows]` with the channels of o's group."""
-        n, o = axes[0].var, axes[1].var
-        column: Expr = o
+        """`where(index lies inside, X[n, c, index], 0) * W[c, o, rows]` with the channels of a group; the place is n,
+        the group and o."""
+        n, group, column = place
         if self.group > 1:
-            channel = formula("o // m * size + c", o=o, c=channel, m=self.weight.shape[1], size=self.channels)
-            column = formula("o % m", o=o, m=self.weight.shape[1])
+            channel = formula("g * size + c", g=group, c=channel, size=self.channels)
         sizes = self.x.shape[2:]
         guards = [formula("at >= 0 and at < e", at=at, e=e) for at, e in zip(index, sizes, strict=True)]
         value = guarded(guards, self.x.access([n, channel, *index]), zero_of(self.x.ttype))
@@ -102,16 +108,28 @@ def _by_taps(spread: Spread) -> Value:
     """Output h sums over every element r of the kernel, at `(h + pad - r*dilation) / stride` where that is an
     integer."""
     axes, reduce = spread.axes(), spread.taps(spread.kernel)
+    batch, output, *places = axes
+    place = (batch.var, *spread.grouped(output.var))
+    m = spread.weight.shape[1]
+    apart = spread.group > 1 and constant_value(m) is None
+    if apart:
+        # Quotients by a size would stand in the windows of operands; in a reshape of the result they are read as such.
+        g, o = spread.op.builder.iterators(("g", "m"), [Const(spread.group), m])
+        axes, place = (batch, g, o, *places), (batch.var, g.var, o.var)
     channel, *taps = _variables(reduce)
     whole: list[Expr] = []
     index: list[Expr] = []
     for d, stride in enumerate(spread.strides):
-        step = {"h": axes[2 + d].var, "p": spread.before[d], "r": taps[d], "d": spread.dilations[d]}
+        step = {"h": places[d].var, "p": spread.before[d], "r": taps[d], "d": spread.dilations[d]}
         offset = formula("h + p - r * d", **step)
         whole.append(formula("offset % s == 0", offset=offset, s=stride))
         index.append(formula("offset // s", offset=offset, s=stride))
-    body = guarded(whole, spread.body(spread.weight, axes, channel, index, taps), zero_of(spread.x.ttype))
-    return spread.op.emit(axes, body, spread.x.ttype, reduce, part=_part(spread.op))
+    body = guarded(whole, spread.body(spread.weight, place, channel, index, taps), zero_of(spread.x.ttype))
+    if not apart:
+        return spread.op.emit(axes, body, spread.x.ttype, reduce, part=_part(spread.op))
+    total = spread.op.emit(axes, body, spread.x.ttype, reduce, part="groups")
+    joined = total.access([batch.var, *spread.grouped(output.var), *(a.var for a in places)])
+    return spread.op.emit([batch, output, *places], joined, spread.x.ttype, part=_part(spread.op))
 
 
 def _by_phases(spread: Spread, kernel: Sequence[int]) -> Value:
@@ -137,7 +155,7 @@ def _by_phases(spread: Spread, kernel: Sequence[int]) -> Value:
         index.append(simplify(formula("m + first - q * d", m=place.var, q=q, d=d, **step)))
         rows.append(simplify(formula("i + q * s", i=phase.var, q=q, **step)))
     weight = _lengthened(spread, kernel, [max(k, q * p) for k, q, p in zip(kernel, rounds, phases, strict=True)])
-    body = spread.body(weight, axes, channel, index, rows)
+    body = spread.body(weight, (axes[0].var, *spread.grouped(axes[1].var)), channel, index, rows)
     total = op.emit(axes, body, spread.x.ttype, reduce, part="phases")
     return _beside(spread, total, phases, steps)
 
