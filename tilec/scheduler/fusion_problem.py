@@ -415,7 +415,9 @@ class FusionProblem:
                 [tile for tile in self.tiles(n, runs) if tile.held == by_itself.held]
                 for n, runs, by_itself in zip(members, extents_in(first, tiles[0]), usual, strict=True)
             ]
-            tiles += task_tiles(first.with_tiles(fitted(first, tiles[0], options)), most, tiles)
+            fitting = fitted(first, tiles[0], options)
+            if fitting != list(usual):
+                tiles += task_tiles(first.with_tiles(fitting), most, tiles)
         return tiles
 
     def _best(self, tiles: Sequence[TaskTile], most: int) -> tuple[TaskTile, ...]:

@@ -40,7 +40,7 @@ def at_all_sizes(
     for numbers in problem.further:
         other = problem.at(numbers)
         there = at_sizes(problem, other, here, steps_here, stages).flat(places.shape)
-        scale = _scale(problem, other)
+        scale = proportion(problem, other)
         objective, seconds = objective + scale * there.objective, seconds + scale * there.seconds
         held = np.maximum(held, there.held)
     alone, single = np.zeros_like(held), np.ones_like(stages)
@@ -100,7 +100,7 @@ def _moved(size: Ints, extent: Expr, problem: TilingProblem, other: TilingProble
     return np.where(size >= here, there, np.minimum(size, there))
 
 
-def _scale(problem: TilingProblem, other: TilingProblem) -> float:
+def proportion(problem: TilingProblem, other: TilingProblem) -> float:
     """Sizes of the problem over those of another, so that a plan's time at large sizes does not outweigh the rest."""
     here, there = (prod(int(n) for n in each.numbers.symbols.values()) for each in (problem, other))
     return max(1, here) / max(1, there)

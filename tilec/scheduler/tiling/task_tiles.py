@@ -21,7 +21,8 @@ from tilec.scheduler.tiling.cost_model import Estimate, estimate, estimate_witho
 from tilec.scheduler.tiling.part_cycles import register_tiles
 from tilec.scheduler.tiling.reduce_loops import Floats, Ints
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.several_sizes import at_all_sizes
+from tilec.scheduler.tiling.several_sizes import at_all_sizes, proportion
+from tilec.scheduler.tiling.task_needs import task_needs
 from tilec.scheduler.tiling.tile_candidates import MAX_CANDIDATES, candidates, tiled_iterators
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
@@ -67,7 +68,23 @@ def task_tile(problem: TilingProblem) -> TaskTile:
 
 def look(problem: TilingProblem) -> tuple[int, float]:
     """Bytes that a core's level must hold at least, as far as a few candidates show, and about what the best tile comes
-    to (infinite if even the smallest tile does not fit)."""
+    to (infinite if even the smallest tile does not fit).
+
+    Where caches hold tiles that is the mean over all sizes that tiles must be good at, and what fits at all of them. A
+    scratchpad's further sizes are the ends of ranges, of which a few candidates say little.
+    """
+    held, objective = _rough(problem)
+    further = problem.further if problem.target.is_cached and held <= problem.target.capacity else ()
+    for other in map(problem.at, further):
+        held, there = _rough(other)
+        if held > problem.target.capacity:
+            return held, inf
+        objective += proportion(problem, other) * there
+    return held, objective / (1 + len(further))
+
+
+def _rough(problem: TilingProblem) -> tuple[int, float]:
+    """What a few candidates hold at least and come to at best, at one size of every symbol."""
     sizes = candidates(problem, choices=ROUGH)
     if problem.chain is None:
         found = estimate(problem, sizes, {})
@@ -171,7 +188,7 @@ def least_held(problem: TilingProblem) -> int:
     sizes = dict.fromkeys(tiled_iterators(problem), one)
     cut = [*_steppable(problem), *((problem.chain.leader,) if problem.chain is not None else ())]
     steps = {name: dict.fromkeys(problem.sharing(name)[name], one) for name in cut}
-    return int(estimate(problem, sizes, steps).held[0])
+    return int(np.max(task_needs(problem, sizes, steps)[3]))
 
 
 def smaller(problem: TilingProblem, tile: TaskTile) -> Iterator[TaskTile]:
