@@ -324,7 +324,22 @@ def first_row() -> Case:
     return Case(nodes, inputs, ["z", "v"], weights, sizes, ["n: 1.. (a)"], {"n": 0, "m": 2, "b": 2})
 
 
+def heads_of_keys() -> Case:
+    """Keys split into heads, with the batch as the queries call it: nothing is read across batches."""
+    nodes = [
+        node("Shape", "q", "batch", start=0, end=1),
+        node("Shape", "k", "tokens", start=1, end=2),
+        node("Concat", "batch tokens split", "s", axis=0),
+        node("Reshape", "k s", "y"),
+        node("Relu", "q", "z"),
+    ]
+    sizes = [{"a": a, "t": t, "c": 6} for a, t in ((2, 3), (1, 1))]
+    inputs = {"q": ("a", 4), "k": ("b", "t", "c")}
+    return Case(nodes, inputs, ["y", "z"], {"split": ints(3, -1)}, sizes, ["b = a (y)", "c: 0.., a multiple of 3 (y)"])
+
+
 CASES = {
+    "heads_of_keys": heads_of_keys(),
     "first_row": first_row(),
     "attention": attention(),
     "unet": unet(),

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from tilec.importer.formula import formula
 from tilec.ir.algebra import bounds_of, equal, simplify
-from tilec.ir.expr import Binary, Call, Const, Expr, constant_value, variables
+from tilec.ir.expr import Binary, Call, Const, Expr, Var, constant_value, variables
 from tilec.ir.size_facts import divides
 from tilec.ir.text import text_of
 
@@ -196,8 +196,22 @@ def solve_reshape(
         if not alike:
             sizes.assume(Binary("==", have, known), described)
         return tuple(given)
+    met = _meeting(shape, wanted)
+    if met > 1 and not sizes.same(Binary("*", Binary("//", have, known), known), have):
+        for extent, other in zip(shape[:met], target[:met], strict=True):
+            sizes.assume(Binary("==", extent, other), described)
+        return *target[:met], *solve_reshape(shape[met:], target[met:], zero_copies, sizes)
     quotient = _exact_quotient(have, known, described, sizes)
     return tuple(quotient if w is None else w for w in wanted)
+
+
+def _meeting(shape: Sequence[Expr], wanted: Sequence[Expr | None]) -> int:
+    """The number of leading dimensions where symbols become symbols: a batch and its tokens, as two inputs call them.
+
+    Several are taken as equal, as sizes that broadcast are; one alone may as well be split: `[boxes, 4]` by image.
+    """
+    pairs = zip(shape, wanted, strict=False)
+    return next((n for n, pair in enumerate(pairs) if not all(isinstance(e, Var) for e in pair)), 0)
 
 
 def _cancelled(shape: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[list[Expr], list[Expr]]:
