@@ -12,7 +12,7 @@ from tilec.importer.ratio import EXACT, Ratio
 from tilec.importer.shapes import ShapeError, UndecidedError, symbols_of
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Expr, Var, constant_value, variables
-from tilec.ir.size_facts import ContradictionError, SizeFacts, assumed, decided, same
+from tilec.ir.size_facts import ContradictionError, SizeFacts, assumed, decided, same, with_range
 from tilec.ir.sizes import ANY_SIZE, DEFAULT_SIZE, SymbolRange
 from tilec.ir.text import text_of
 
@@ -80,6 +80,13 @@ class NodeSizes:
         ShapeError with the message where no sizes fulfil it."""
         if not self._known.fixed:
             self.assume(condition, message)
+
+    def expect(self, extent: Expr, usual: int) -> None:
+        """Record the usual size of an extent of which nothing more is known."""
+        facts = self._known.facts
+        extent = facts.reduced(extent)
+        if isinstance(extent, Var) and not facts.ranges.get(extent.name, ANY_SIZE).likely:
+            self._known.facts = with_range(facts, extent.name, SymbolRange(likely=(usual,), origin=self._origin))
 
     def counted(self, *ratios: Ratio) -> None:
         """Demand that floats count exactly what ratios are made of."""

@@ -151,3 +151,9 @@ def test_known_sizes_that_do_not_fit_are_invalid(tmp_path: Path, kind: str, oper
     path, _ = single(tmp_path, kind, *operands)
     with pytest.raises(ConfigError, match=message):
         import_model(path)
+
+
+def test_kernels_of_open_sizes_are_small(tmp_path: Path) -> None:
+    graph = imported(tmp_path, "Conv", convolution(1, 2, 3, 5, 3), {}).graph
+    assert [graph.symbol_ranges[each].likely for each in ("x1_d2", "x1_d3")] == [(3,), (3,)]
+    assert {each for each, entry in graph.symbol_ranges.items() if entry.likely} == {"x1_d2", "x1_d3"}

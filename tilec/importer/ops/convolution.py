@@ -16,6 +16,9 @@ from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.size_facts import divides
 from tilec.ir.text import text_of
 
+USUAL_KERNEL = 3
+"""The extent of a kernel for which decisions are made where it varies."""
+
 
 def zero_of(ttype: str) -> Const:
     """The literal 0 of a type."""
@@ -27,6 +30,8 @@ def kernel_of(op: Op, weight: Value) -> tuple[Expr, ...]:
     kernel = weight.shape[2:]
     declared = op.integers("kernel_shape")
     if declared is None:
+        for extent in kernel:
+            op.sizes.expect(extent, USUAL_KERNEL)
         return kernel
     if len(declared) != len(kernel):
         raise ShapeError(f"kernel_shape is {list(declared)}, the weight has {shape_text(kernel)}")
