@@ -7,7 +7,7 @@ from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.emit.kernel_function import Operand, kernel_function
-from tilec.codegen.cpu.emit.vector_ops import bind
+from tilec.codegen.cpu.emit.vector_ops import bind, constant, reinterpret
 
 
 @pytest.mark.parametrize("lanes", [1, 16])
@@ -36,3 +36,18 @@ def test_names_of_integers_stand_for_what_is_known_of_them() -> None:
 
     text = kernel_function("odd", [Operand("x", "int64", 64), Operand("y", "int64", 64)], body).script()
     assert re.search(r"T\.let\[T\.int64\] = task \* T\.int64\(2\) \+ T\.int64\(1\)", text)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_bits_of_integer_literals_are_literals(lanes: int) -> None:
+    """TVM builds no code for a reinterpreted 0, which pads the last word of a row of products."""
+    for value, before, after, expected in (
+        (0, "int8", "uint8", 0),
+        (-1, "int8", "uint8", 255),
+        (0, "int32", "float32", 0),
+    ):
+        made = reinterpret(constant(value, before, lanes), after, lanes)
+        literal = made.value if lanes > 1 else made
+        assert isinstance(literal, tirx.IntImm | tirx.FloatImm)
+        assert literal.value == expected
+    assert "reinterpret" in str(reinterpret(constant(1, "int32", lanes), "float32", lanes))

@@ -116,7 +116,10 @@ def cast(value: PrimExpr, element: str, lanes: int) -> PrimExpr:
 
 
 def reinterpret(value: PrimExpr, element: str, lanes: int) -> PrimExpr:
-    """The same bits as another type of the same width."""
+    """The same bits as another type of the same width. TVM takes a literal 0 for a pointer."""
+    literal = value.value if isinstance(value, tirx.Broadcast) else value
+    if isinstance(literal, tirx.IntImm) and not (element.startswith("float") and literal.value):
+        return constant(int(literal.value), element, lanes)
     return tirx.reinterpret(vector_type(element, lanes), value)
 
 
