@@ -35,6 +35,7 @@ class Case:
     opset: int = 23
     domain: str = ""
     refused: Arrays | None = None
+    weights: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def heads(b: int, q: int, kv: int, s: int, t: int, h: int, v: int) -> Arrays:
@@ -58,6 +59,11 @@ def turned(b: int, n: int, s: int, half: int, rows: int) -> Arrays:
 
 def packed(b: int, s: int, t: int, h: int) -> Arrays:
     return [normal(b, s, 2 * h), *(normal(b, t, 2 * h, seed=n) for n in (1, 2)), normal(6 * h, seed=3)]
+
+
+def grouped(b: int, h: int) -> Arrays:
+    cache = [normal(b, 2, 5, h, seed=n) for n in (3, 4)]
+    return [normal(b, 1, 4 * h), *(normal(b, 1, 2 * h, seed=n) for n in (1, 2)), *cache, np.full(b, 5, np.int32)]
 
 
 BATCHES = ["x1_0 = x0_0", "x2_0 = x0_0"]
@@ -111,6 +117,20 @@ CASES = {
         opset=17,
         domain="com.microsoft",
     ),
+    "grouped heads": Case(
+        "GroupQueryAttention",
+        [grouped(2, 8), grouped(1, 16)],
+        [
+            *BATCHES,
+            *("x3_0 = x0_0", "x4_0 = x0_0", "x3_1 = 2", "x4_1 = 2", "x4_2 = x3_2"),
+            *("x0_2 = x3_3 * 4", "x1_2 = x3_3 * 2", "x2_2 = x4_3 * 2"),
+        ],
+        {"num_heads": 4, "kv_num_heads": 2},
+        outputs=3,
+        opset=17,
+        domain="com.microsoft",
+        weights={"total": np.array(6, np.int32)},
+    ),
 }
 
 
@@ -131,13 +151,13 @@ def sizes_of(graph: Graph, feeds: Mapping[str, NDArray[Any]]) -> dict[str, int] 
 @pytest.mark.parametrize("name", CASES)
 def test_every_size_is_open(tmp_path: Path, name: str) -> None:
     case = CASES[name]
-    names = ["" if x is None else f"x{n}" for n, x in enumerate(case.inputs[0])]
+    names = [*("" if x is None else f"x{n}" for n, x in enumerate(case.inputs[0])), *case.weights]
     results = [f"y{n}" for n in range(case.outputs)]
     node = helper.make_node(case.kind, names, results, domain=case.domain, **case.attributes)
     inputs = {
         f"x{n}": (x.dtype, [f"x{n}_{d}" for d in range(x.ndim)]) for n, x in enumerate(case.inputs[0]) if x is not None
     }
-    path = save(tmp_path / "m.onnx", [node], inputs, results, opset=case.opset)
+    path = save(tmp_path / "m.onnx", [node], inputs, results, case.weights, case.opset)
     imported = import_model(path)
     graph = imported.graph
     assert graph.calls == ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilec.importer.compose import applied
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
@@ -34,8 +36,10 @@ def _group_query_attention(op: Op) -> tuple[Value, ...]:
     earlier = op.emit(axes, body, "i64", part="earlier")
     if op.integer("do_rotary"):
         q, k = _rotated(op, q, heads, earlier, "q"), _rotated(op, k, groups, earlier, "k")
-    keys = _present(op, op.optional(3), split_heads(op, k, groups, "k"), earlier, total, 1)
-    values = _present(op, op.optional(4), split_heads(op, v, groups, "v"), earlier, total, 2)
+    past = op.optional(3), op.optional(4)
+    _require_caches(op, [cache for cache in past if cache is not None])
+    keys = _present(op, past[0], split_heads(op, k, groups, "k"), earlier, total, 1)
+    values = _present(op, past[1], split_heads(op, v, groups, "v"), earlier, total, 2)
     query = split_heads(op, q, heads, "q")
     terms = [_window(op, query, keys, earlier)]
     terms += [op.value(10)] if op.optional(10) is not None else []
@@ -80,9 +84,20 @@ def _rotated(op: Op, x: Value, heads: int, earlier: Value, part: str) -> Value:
     )
 
 
+def _require_caches(op: Op, caches: Sequence[Value]) -> None:
+    """Caches of keys and values hold as many tokens."""
+    for cache in caches:
+        if cache.rank != 4:
+            raise ShapeError(f"a cache {shape_text(cache.shape)}, not [batch, heads, tokens, channels]")
+        op.require_same(cache.shape[2], caches[0].shape[2], "tokens of both caches")
+
+
 def _present(op: Op, past: Value | None, new: Value, earlier: Value, total: Expr, output: int) -> Value:
     """The cache `[b, n, t, h]`: the earlier tokens, the new ones, zeros behind them."""
     b, n, s, h = new.shape
+    if past is not None:
+        for dimension, part in ((0, "batch"), (1, "heads"), (3, "channels")):
+            op.require_same(past.shape[dimension], new.shape[dimension], f"{part} of a cache and of new tokens")
     extent = total if past is None else simplify(formula("maximum(p, t)", p=past.shape[2], t=total))
     axes = op.axes_of((b, n, extent, h))
     vb, vn, vt, vh = (a.var for a in axes)
