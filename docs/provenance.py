@@ -67,6 +67,8 @@ TABLES: Mapping[str, Table] = {
     "shared-launches": Table("fusion-and-search.md", EPYC, CPUS),
     "package-pipelines": Table("packages.md", EPYC, ("tests/outside/packages.py", *CPUS)),
     "package-files": Table("packages.md", EPYC, ("tests/outside/packages.py", *CPUS)),
+    "open-files": Table("packages.md", EPYC, ("tests/outside/packages.py", *CPUS)),
+    "exports": Table("packages.md", EPYC, ("tests/exports/models.py", *CPUS)),
 }
 
 REGION = r"(<!-- (planned|measured): {name} -->\n.*?<!-- end -->\n)(\n<!-- made: {name} (\w+) (\w+) -->\n([^\n]*)\n)?"
