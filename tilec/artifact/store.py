@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from tilec.errors import TilecError
+from tilec.errors import TilecError, UsageError
 
 _ASIDE = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 """Names of files that are being written."""
@@ -19,8 +19,11 @@ def atomic_open(path: Path, final_name: Callable[[], str] | None = None) -> Iter
     """A binary file that appears at `path` when the block ends without an exception; otherwise nothing is left.
 
     `final_name` gives the file's name then, where it depends on the content. Missing folders are created, and removed
-    again on failure (full disk, no permission, Ctrl-C). Raises TilecError with the folder.
+    again on failure (full disk, no permission, Ctrl-C). Raises TilecError with the folder, UsageError for a path
+    without a name.
     """
+    if not path.name:
+        raise UsageError(f"{str(path)!r} names no file", hint="Name the file that is to be written.")
     created: list[Path] = []
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:

@@ -49,7 +49,7 @@ def run_(
     bind: Bind = None,
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Run this often and tell the time of a run.")] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of random inputs.")] = 0,
-    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads of a run.")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, max=1 << 12, help="Threads of a run.")] = None,
     device: ModelDevice = None,
     recipe: ModelRecipe = None,
     json: AsJson = False,

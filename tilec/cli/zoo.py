@@ -10,6 +10,10 @@ from tilec.cli.console import Console
 from tilec.cli.page import Page
 from tilec.cli.verb import EXIT_CODES, verb
 
+LARGEST = (1 << 31) - 1
+"""Limit of sizes of an exported model."""
+
+
 app = typer.Typer(no_args_is_help=True, help="Model zoo: list the models, write one as an ONNX file.")
 
 
@@ -45,8 +49,10 @@ def export(
         Literal["fused", "decomposed"],
         typer.Option(help="Operators of opset 20 and later, or primitives of opset 13."),
     ] = "fused",
-    batch: Annotated[int, typer.Option(help="Items in the batch.")] = 1,
-    seq: Annotated[int | None, typer.Option(help="Tokens, rows or pixels (default: the model's own).")] = None,
+    batch: Annotated[int, typer.Option(min=1, max=LARGEST, help="Items in the batch.")] = 1,
+    seq: Annotated[
+        int | None, typer.Option(min=1, max=LARGEST, help="Tokens, rows or pixels (default: the model's own).")
+    ] = None,
     dynamic: Annotated[bool, typer.Option("--dynamic", help="Leave batch, sequence and pixels symbolic.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the weights.")] = 0,
 ) -> None:

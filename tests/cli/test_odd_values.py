@@ -1,0 +1,54 @@
+"""A sample of odd values for the options of the command line: each call ends with its result or an explained error."""
+
+import json
+
+import pytest
+
+from cli.odd_values import called, calls
+from tilec.report.formatting import time_text
+
+QUICK = ("diff", "inspect", "lint", "bounds", "schema", "device show", "zoo", "run")
+SAMPLE = ("", "-1", "9" * 25, "model.onnx/x")
+
+
+@pytest.mark.parametrize("verb", QUICK)
+def test_odd_values_of_options(cli, build, verb):
+    del build
+    cli("--version")  # in a folder of its own, without settings of the environment
+    found = [arguments for arguments in calls(SAMPLE) if " ".join(arguments).startswith(verb)]
+    assert len(found) > 3
+    wrong = {" ".join(arguments): said for arguments in found if (said := called(arguments))}
+    assert not wrong
+
+
+def test_what_is_compiled_already_takes_no_device_or_recipe(cli, build):
+    for option in ("--device", "--recipe"):
+        ran = cli("run", build, option, "nosuch")
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.startswith(f"error: {option}: this model is compiled already")
+
+
+def test_a_quiet_diff_is_one_line(cli, build):
+    loud, quiet = cli("diff", build, build), cli("diff", "-q", build, build)
+    assert (quiet.code, quiet.err) == (0, "")
+    assert quiet.out.splitlines() == loud.out.splitlines()[:1]
+
+
+def test_a_device_in_brackets_is_linted(cli):
+    ran = cli("lint", "a100[levels.smem.capacity=64KiB]")
+    assert (ran.code, ran.err) == (0, "lint: 1 file: no findings\n")
+
+
+def test_an_einsum_has_a_place_in_a_study(cli, tmp_path):
+    product = '{workload: "C[m,n] = sum(k, A[m,k]*B[k,n])", shapes: {m: 8, n: 8, k: 8}}'
+    (tmp_path / "s.yaml").write_text(f"kind: sweep\nconvention: f32\nworkloads: [{product}]\ndevices: [a100]\n")
+    ran = cli("report", "--recipe", "s.yaml")
+    assert ran.code == 0, ran.err
+    assert ran.out.splitlines()[1].split()[:3] == ["C", "oro+", "a100"]
+
+
+def test_an_explanation_begins_with_the_predicted_time_of_the_plan(cli, build):
+    told = json.loads(cli("inspect", build, "--json").out)
+    predicted = time_text(told["plan"]["predicted_picoseconds"])
+    assert f", predicted {predicted}" in cli("explain", build).out.splitlines()[0]
+    assert "plan: 1 group (" in cli("schedule", build / "1-graph.json", "--device", "avx2", "-o", "p.json").err
