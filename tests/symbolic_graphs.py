@@ -243,6 +243,19 @@ def _gather(b: _Builder, x: str) -> None:
         b.node(its, f"{_at(x, its)} + {_at(table, [f'{rows}[{its[0]}]', *its[1:]])}", extents)
 
 
+def _choose(b: _Builder, x: str) -> None:
+    """One of two tensors, or of two elements, by a comparison of sizes."""
+    its, extents = b.each(x)
+    if not its:
+        return
+    y, n = b.input(*(extents[i] for i in its)), text_of(_size(extents[its[0]]))
+    condition = b.random.choice([f"n == {n}", f"{n} < 5", f"not n < {n}", f"n == 3 or {n} > 8"])
+    other = _at(y, [f"where({condition}, {its[0]}, {n} - 1 - {its[0]})", *its[1:]])
+    b.node(
+        its, b.random.choice([f"where({condition}, {_at(x, its)}, {_at(y, its)})", f"{_at(x, its)} + {other}"]), extents
+    )
+
+
 def _expand(b: _Builder, x: str) -> None:
     its, extents = b.each(x)
     new = [*its]
@@ -252,7 +265,7 @@ def _expand(b: _Builder, x: str) -> None:
 
 OPERATORS: tuple[Callable[[_Builder, str], None], ...] = (
     *(_elementwise, _binary, _binary, _reduce, _softmax, _softmax, _matmul, _matmul, _similarity, _window, _window),
-    *(_transpose, _merge, _take, _concat, _pad, _gather, _expand),
+    *(_transpose, _merge, _take, _concat, _pad, _gather, _choose, _expand),
 )
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.algebra import Ranges, simplify, simplify_scalar
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Binary, Const, Expr, Reduce, TensorExpr, Var, substitute, variables
+from tilec.ir.expr import Binary, Const, Expr, Reduce, TensorExpr, Var, operands, rebuild, substitute, variables
 from tilec.ir.graph import Graph, Node, Tensor
 from tilec.ir.size_facts import ContradictionError, SizeFacts, accepted_divisor, settled
 from tilec.ir.sizes import Constraint, SymbolRange, broken_constraints
@@ -32,6 +32,24 @@ def simplify_tensor(expr: TensorExpr) -> TensorExpr:
     else:
         body = simplify_scalar(clean.body, ranges)
     return replace(clean, body=body)
+
+
+def simplify_reads(expr: TensorExpr) -> TensorExpr:
+    """The expression simplified as far as it still reads every tensor that it reads: the decisions of a plan, and the
+    buffers of a program, are about these."""
+    plain = simplify_tensor(expr)
+    if len(operands(plain)) == len(operands(expr)):
+        return plain
+    ranges = iterator_ranges(plain)
+    if isinstance(expr.body, Reduce):
+        return replace(plain, body=replace(expr.body, body=_simplified(expr.body.body, ranges)))
+    return replace(plain, body=_simplified(expr.body, ranges))
+
+
+def _simplified(expr: Expr, ranges: Ranges) -> Expr:
+    plain = simplify_scalar(expr, ranges)
+    kept = len(operands(plain)) == len(operands(expr))
+    return plain if kept else rebuild(expr, lambda part: _simplified(part, ranges))
 
 
 def bind(graph: Graph, sizes: Mapping[str, int]) -> Graph:

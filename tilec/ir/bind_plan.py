@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.algebra import simplify
-from tilec.ir.bind import bound_constraints, bound_node, bound_tensor
+from tilec.ir.bind import bound_constraints, bound_tensor, simplify_reads
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Const, Expr, substitute
+from tilec.ir.expr import Const, Expr, TensorExpr, substitute
 from tilec.ir.graph import Opaque
 from tilec.ir.plan import Cost, Group, Plan, Variant
 from tilec.ir.sizes import broken_constraints, pivot_sizes
@@ -86,8 +86,13 @@ def _bound_opaque(value: Opaque, sizes: Mapping[str, int]) -> Opaque:
 
 def _bound_group(group: Group, values: Mapping[str, Expr], sizes: Mapping[str, int]) -> Group:
     variant = replace(variant_at(group, sizes), guard=Const(True))
-    nodes = tuple(bound_node(node, values) for node in group.nodes)
+    nodes = tuple(replace(node, expr=_bound_expr(node.expr, values)) for node in group.nodes)
     return replace(group, nodes=nodes, variants=(variant,), cost=_bound_cost(group.cost, values))
+
+
+def _bound_expr(expr: TensorExpr, values: Mapping[str, Expr]) -> TensorExpr:
+    extents = tuple(substitute(extent, values) for extent in expr.extents)
+    return simplify_reads(replace(expr, extents=extents, body=substitute(expr.body, values)))
 
 
 def _bound_cost(cost: Cost, values: Mapping[str, Expr]) -> Cost:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tilec.ir.algebra import simplify
-from tilec.ir.bind import simplify_tensor
+from tilec.ir.bind import simplify_reads
 from tilec.ir.expr import Const, Expr, TensorExpr, substitute
 from tilec.ir.program import Allocate, Buffer, ComputeTile, Loop, Program, Statement, StoreTiles
 
@@ -49,9 +49,7 @@ def _buffer(buffer: Buffer, values: Values) -> Buffer:
 
 
 def _tensor_expr(expr: TensorExpr, values: Values) -> TensorExpr:
-    return simplify_tensor(
-        replace(expr, extents=_exprs(expr.extents, values), body=substitute(expr.body, values)),
-    )
+    return simplify_reads(replace(expr, extents=_exprs(expr.extents, values), body=substitute(expr.body, values)))
 
 
 def _exprs(exprs: Sequence[Expr], values: Values) -> tuple[Expr, ...]:
