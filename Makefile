@@ -12,7 +12,7 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-torch torch-timing mutants replay fuzz fuzz-quantised outside exports quantised
+.PHONY: help demo test test-all test-torch torch-timing mutants replay fuzz fuzz-open fuzz-quantised outside exports quantised
 .PHONY: faults traces open-zoo gpu-zoo conformance open-conformance lint format features schema
 .PHONY: docs docs-tables clean browser
 .DELETE_ON_ERROR:
@@ -62,6 +62,9 @@ replay: $(READY) ## show what a change alters in the plans of small networks; UP
 
 fuzz: $(READY) ## compile and verify N=2000 random models (SEED=...), and compare them with a judge of their own
 	PYTHONPATH=.:tests $(BIN)/python -m fuzz $(N) $(SEED)
+
+fuzz-open: $(READY) ## compile N=2000 random models with open sizes once each, and compare them with the judge at six sizes
+	PYTHONPATH=.:tests $(BIN)/python -m fuzz.open_sizes $(N) $(SEED)
 
 fuzz-quantised: $(READY) ## the same with N=2000 random quantised models, bit by bit
 	PYTHONPATH=.:tests $(BIN)/python -m quantised.fuzz $(N) $(SEED)

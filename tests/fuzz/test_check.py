@@ -28,7 +28,7 @@ class Negligent(Worker):
         for node in proto.graph.node:
             node.op_type = "Identity" if node.op_type == "Neg" else node.op_type
         trace = evaluate(proto, feeds)
-        return Outcome({port.name: trace[port.name] for port in proto.graph.output})
+        return Outcome([{port.name: trace[port.name] for port in proto.graph.output}])
 
 
 def chain() -> Model:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import shutil
 import tempfile
+import time
 import traceback
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -15,16 +17,27 @@ from typing import Any
 from fuzz.reference import Array
 
 LIMIT = 120.0
-"""Seconds that a model of a few nodes may take before it counts as hanging."""
+"""Seconds of a processor that a model of a few nodes may take before it counts as hanging."""
+
+PATIENCE = 15
+"""How many times as long a model may wait for processors that others use."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a model: its outputs, or the kind of failure and what there is to say about it."""
+    """What became of a model: its outputs for each of the inputs, or why these are refused; else the kind of failure
+    and what there is to say about it."""
 
-    outputs: dict[str, Array] = field(default_factory=dict)
+    each: Sequence[dict[str, Array] | str] = ()
     failure: str = ""
     detail: str = ""
+
+    @property
+    def outputs(self) -> dict[str, Array]:
+        """The outputs of a model that ran once."""
+        (only,) = self.each
+        assert not isinstance(only, str)
+        return only
 
 
 class Worker:
@@ -49,11 +62,26 @@ class Worker:
         self._process.start()
         theirs.close()
 
+    def _answers(self) -> bool:
+        """Whether an answer comes within the limits."""
+        begin, used = time.monotonic(), _seconds(self._process.pid)
+        while not self._pipe.poll(2.0):
+            late = time.monotonic() - begin > LIMIT * PATIENCE
+            if late or _seconds(self._process.pid) - used > LIMIT:
+                return False
+        return True
+
     def run(self, model: bytes, feeds: Mapping[str, Array]) -> Outcome:
         """Compile and run; never raises for what the model does."""
+        outcome = self.run_all(model, [feeds])
+        refused = [each for each in outcome.each if isinstance(each, str)]
+        return Outcome(failure="refused", detail=refused[0]) if refused else outcome
+
+    def run_all(self, model: bytes, tries: Sequence[Mapping[str, Array]]) -> Outcome:
+        """Compile once and run on each of some inputs; never raises for what the model does."""
         try:
-            self._pipe.send((model, dict(feeds)))
-            outcome = self._pipe.recv() if self._pipe.poll(LIMIT) else Outcome(failure="hang", detail=f"{LIMIT} s")
+            self._pipe.send((model, [dict(feeds) for feeds in tries]))
+            outcome = self._pipe.recv() if self._answers() else Outcome(failure="hang", detail=f"{LIMIT} s")
         except (EOFError, ConnectionError):
             self._process.join()
             outcome = Outcome(failure="death", detail=f"exit code {self._process.exitcode}")
@@ -65,26 +93,33 @@ class Worker:
         return outcome
 
 
+def _seconds(process: int | None) -> float:
+    """What a process has used of processors."""
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _serve(pipe: Connection, cache: str) -> None:
     """The process: models come in, outcomes go out."""
     while True:
         try:
-            model, feeds = pipe.recv()
+            model, tries = pipe.recv()
         except EOFError:
             return
         with tempfile.TemporaryDirectory(dir=cache) as folder:
             path = Path(folder) / "model.onnx"
             path.write_bytes(model)
             try:
-                outcome = Outcome(_compile_and_run(path, feeds, Path(cache) / "objects"))
+                outcome = Outcome(_compile_and_run(path, tries, Path(cache) / "objects"))
             except BaseException as error:
                 trace = traceback.format_exc()
                 outcome = Outcome(failure=type(error).__name__, detail=f"{error}\n{trace}")
         pipe.send(outcome)
 
 
-def _compile_and_run(path: Path, feeds: Mapping[str, Array], cache: Path) -> dict[str, Any]:
-    """The outputs of a model that `tilec compile` passes. Raises what it raises, VerificationMismatch as well."""
+def _compile_and_run(path: Path, tries: Sequence[Mapping[str, Array]], cache: Path) -> list[dict[str, Any] | str]:
+    """The outputs of a model that `tilec compile` passes, for each of the inputs. Raises what it raises,
+    VerificationMismatch as well."""
     from acceptance.building import Quiet, host
     from verify.here import in_this_process
 
@@ -95,4 +130,15 @@ def _compile_and_run(path: Path, feeds: Mapping[str, Array], cache: Path) -> dic
     folder = path.with_suffix(".tilec")
     with in_this_process():
         compile_model(job, path, folder)
-    return dict(load(folder).run(feeds))
+    session = load(folder)
+    return [_run(session, feeds) for feeds in tries]
+
+
+def _run(session: Any, feeds: Mapping[str, Array]) -> dict[str, Any] | str:
+    """The outputs, or why the inputs are refused."""
+    from tilec.errors import TilecError
+
+    try:
+        return dict(session.run(feeds))
+    except TilecError as error:
+        return str(error)

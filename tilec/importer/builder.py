@@ -25,6 +25,7 @@ from tilec.importer.weights import Stored
 from tilec.ir.bind import simplify_tensor
 from tilec.ir.call_segments import sizes_in
 from tilec.ir.expr import (
+    Binary,
     Const,
     Expr,
     Reduce,
@@ -37,6 +38,7 @@ from tilec.ir.expr import (
 from tilec.ir.graph import Call, Constant, IndexRange, Inline, Node, Rounding, Tensor, WeightRef
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.size_facts import SizeFacts
+from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES, has_numpy_dtype, numpy_dtype, tensor_bytes
 from tilec.ir.verify.data import MAX_SIZE
 
@@ -190,6 +192,10 @@ class Builder:
             )
         )
         self._check(expr, ttype, origin)
+        sizes = NodeSizes(self.sizes, f"node {origin.node} ({origin.op})")
+        for extent in expr.extents:
+            if sizes.may_be_negative(extent):
+                sizes.demand(Binary(">=", extent, Const(0)), f"the result has the extent {text_of(extent)}")
         return self._add(self._known(expr, ttype, origin))
 
     def _check(self, expr: TensorExpr, ttype: str, origin: Origin) -> None:

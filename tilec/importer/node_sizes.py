@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice, product
 
 from tilec.importer.formula import formula
 from tilec.importer.names import Names
 from tilec.importer.ratio import EXACT, Ratio
 from tilec.importer.shapes import ShapeError, UndecidedError, symbols_of
+from tilec.ir.algebra import bounds_of
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Expr, Var, constant_value, variables
 from tilec.ir.size_facts import ContradictionError, SizeFacts, assumed, decided, same, with_range
 from tilec.ir.sizes import ANY_SIZE, DEFAULT_SIZE, SymbolRange
 from tilec.ir.text import text_of
+
+SMALL = tuple(range(18))
+"""Sizes at which extents are looked at: what is negative anywhere is so at small ones."""
+
+MOST_TRIED = 400
+"""Sizes of several symbols that are looked at together."""
 
 LARGE = 8
 """How many times the usual size a size without a limit is taken for where a decision has to pay at large sizes."""
@@ -93,6 +101,18 @@ class NodeSizes:
         for limit in dict.fromkeys(limit for ratio in ratios for limit in ratio.limits):
             below = formula("n // most == 0", n=limit, most=EXACT)
             self.demand(below, f"{text_of(limit)} is counted in floats")
+
+    def may_be_negative(self, extent: Expr) -> bool:
+        """Whether an extent is negative at some small sizes that nothing excludes."""
+        low = bounds_of(extent)[0]
+        if low is not None and low >= 0:
+            return False
+        reduced = self._known.facts.reduced(extent)
+        symbols = sorted(variables(reduced))
+        entries = [self._known.facts.ranges.get(symbol, ANY_SIZE) for symbol in symbols]
+        small = [[size for size in SMALL if entry.holds(size)] or [entry.least] for entry in entries]
+        tried = islice(product(*small), MOST_TRIED)
+        return any(integer(reduced, dict(zip(symbols, sizes, strict=True))) < 0 for sizes in tried)
 
     def large(self, expr: Expr) -> int:
         """The value of an expression at large sizes: the largest of every range, a multiple of the usual one else."""

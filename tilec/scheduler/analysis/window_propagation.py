@@ -133,7 +133,7 @@ def _moved(ranges: _Ranges, moving: Set[str], box: Box, extents: Mapping[str, in
         moved[iterator] = (start, least(start + size, high + 1))
         if iterator in moving:
             covered = most(least(size, inside), 1)
-            share = np.asarray(share * np.minimum(size * inside / (extents[iterator] * covered), 1.0))
+            share = np.asarray(share * np.minimum(size * inside / (most(extents[iterator], 1) * covered), 1.0))
     return moved, share
 
 
