@@ -51,4 +51,5 @@ def test_an_explanation_begins_with_the_predicted_time_of_the_plan(cli, build):
     told = json.loads(cli("inspect", build, "--json").out)
     predicted = time_text(told["plan"]["predicted_picoseconds"])
     assert f", predicted {predicted}" in cli("explain", build).out.splitlines()[0]
+    assert max(map(len, cli("explain", build, "--group", 1).out.splitlines())) <= 100
     assert "plan: 1 group (" in cli("schedule", build / "1-graph.json", "--device", "avx2", "-o", "p.json").err

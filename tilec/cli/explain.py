@@ -148,7 +148,7 @@ def _plan(
     if json:
         console.json(answer.json)
     else:
-        console.data(answer.text)
+        console.data(Terminal.of_stdout().folded(answer.text))
 
 
 def _code(console: Console, code: str | None, json: bool) -> None:

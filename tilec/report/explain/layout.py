@@ -15,7 +15,7 @@ ROWS = 24
 
 
 def candidate_rows(candidates: Sequence[Candidate], heads: Sequence[str]) -> list[str]:
-    """Candidates in rows, terms of their predictions in columns."""
+    """Candidates in rows, terms of their predictions in columns but for those that are nothing in all of them."""
     rows = [
         [
             "",
@@ -50,7 +50,10 @@ def candidate_rows(candidates: Sequence[Candidate], heads: Sequence[str]) -> lis
                 f"{of.moved_bytes:,}",
             ]
         )
-    return table(rows, right=range(3, 14))
+    nothing = time_text(0)
+    told = [k for k, column in enumerate(zip(*rows[1:], strict=True)) if not {*column} <= {nothing, "-"}]
+    numbers = [place for place, k in enumerate(told) if k >= 3]
+    return table([[row[k] for k in told] for row in rows], right=numbers)
 
 
 def amount(value: int, unit: str) -> str:
