@@ -16,9 +16,16 @@ from tilec.ir.text import parse_expr
         ({"a": SymbolRange(high=100)}, "(a + 1) // 2 % 2 == 0", (100, 128)),
         ({"a": SymbolRange(likely=(7,))}, "a * b % 5 == 0", (7, 120)),
         ({"a": SymbolRange(likely=(7,))}, "a % 5 == 0", (7, 128)),
-        ({}, "a == 3 * b + 1", (128, 128)),
+        ({}, "a == 3 * b + 1", (385, 128)),
     ],
 )
 def test_pivots(ranges: dict[str, SymbolRange], constraint: str, pivots: tuple[int, int]) -> None:
     legal = legal_pivots(("a", "b"), ranges, [Constraint(parse_expr(constraint))])
     assert tuple(pivot_sizes(("a", "b"), legal).values()) == pivots
+
+
+def test_a_size_is_taken_for_what_the_others_add_up_to() -> None:
+    """A cache of `total` places holds the earlier tokens and the new ones."""
+    fits = Constraint(parse_expr("past + seq <= total"))
+    found = legal_pivots(("past", "seq", "total"), {"seq": SymbolRange(likely=(100,))}, [fits])
+    assert pivot_sizes(("past", "seq", "total"), found) == {"past": 128, "seq": 100, "total": 228}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import variables
+from tilec.ir.expr import children, variables
 from tilec.ir.sizes import ANY_SIZE, DEFAULT_SIZE, Constraint, SymbolRange, pivot_sizes
 
 TARGETS = (DEFAULT_SIZE, 120, 144, 96, 240, 64, 60, 48, 32, 24, 16, 12, 8, 4, 2, 1)
@@ -29,4 +29,11 @@ def legal_pivots(
         if all(integer(holds, tried) for holds in conditions):
             likely = {s: replace(ranges.get(s, ANY_SIZE), likely=(tried[s],)) for s in symbols if s in free}
             return {**ranges, **likely}
+    for symbol in (s for s in reversed(symbols) if s in free):
+        # One size is as large as the others say: `past + seq <= total`.
+        sides = {int(integer(side, usual)) for holds in broken for side in children(holds)}
+        for size in sorted(sides, reverse=True):
+            entry = ranges.get(symbol, ANY_SIZE)
+            if entry.holds(size) and all(integer(holds, {**usual, symbol: size}) for holds in conditions):
+                return {**ranges, symbol: replace(entry, likely=(size,))}
     return dict(ranges)
