@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilec.errors import UnverifiedError
-from tilec.spec.recipe import VerifyOptions
+
+if TYPE_CHECKING:
+    from tilec.spec.recipe import VerifyOptions
 
 
 def require_verified(report: Mapping[str, Any], options: VerifyOptions, folder: Path) -> None:
