@@ -90,7 +90,7 @@ def test_planted_faults_are_found_at_open_sizes(here, tmp_path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", ["lookup", "halves"])
 def test_all_planted_faults_are_found_at_open_sizes(here, tmp_path, name):
     judged = dict(outcomes_of(tmp_path, open_model(name, tmp_path), FAULTS, OPTIONS))
     assert judged.pop(None).failure is None
