@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from tilec.errors import TilecError
+from tilec.errors import UnverifiedError
 from tilec.ir.call_segments import segment_of
 from tilec.ir.evaluate import factors
 from tilec.ir.expr import constant_value, walk
@@ -26,7 +26,7 @@ PRODUCT = 8
 """Times that a sum of products is faster than as many other operations: it is a matrix product."""
 
 
-class LookTooLong(TilecError):
+class LookTooLong(UnverifiedError):
     """A second look would take more than is left of the budget, so that nothing is known of an output."""
 
 

@@ -86,6 +86,13 @@ _ERRORS: tuple[tuple[str, int, str, str, str], ...] = (
         "nothing was verified: input 'items', seq(tensor(float)), cannot be drawn at random",
     ),
     (
+        "LookTooLong",
+        7,
+        "whether rounding explains an output takes more evaluations of the plan than verify has time for",
+        "Verify at smaller sizes with --shape, or give a tolerance of your own in the recipe.",
+        "whether rounding explains an output takes 8 evaluations of the plan, 2.1e+10 operations each",
+    ),
+    (
         "CompilerError",
         1,
         "the compiler of a session ended without saying what is wrong with the model",

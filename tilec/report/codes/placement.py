@@ -33,7 +33,12 @@ _PAGES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "the model, or a function in it, uses an opset that tilec does not read",
         "Convert it: onnx.version_converter.convert_version(model, OPSET).",
         "tilec reads opsets 7 to 26, not 6",
-        (r"tilec reads opsets .*", r"the model uses opset .*", r"the function .* uses opset .*"),
+        (
+            r"tilec reads opsets .*",
+            r"the model uses opset .*",
+            r"the function .* uses opset .*",
+            r"the model has version .*",
+        ),
     ),
     (
         "data-dependent-shape",
@@ -70,6 +75,7 @@ _PAGES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
             r"its expressions are nested too deep",
             r"a bias for symbolic channels",
             r"heads of a symbolic size",
+            r"a dimension times .*, which is rounded before the product",
             r"the condition of a loop whose trip count depends on sizes is computed in its body",
             r"carried value .* changes its shape or type",
         ),
