@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from quantised.compile import SLOW_MEMORY
 
@@ -41,9 +42,9 @@ def outcomes_of(folder, model, faults, options):
     right = [meaning(plan, folder, case) for case in cases]
     for fault in (None, *faults):
         wrong = plan
-        if fault is not None:  # a fault that changes no bit of any output is none
+        if fault is not None:  # a fault that moves outputs by no more than rounding is none: softmax takes any maximum
             plans = planted(plan, FAULTS[fault])
-            differs = (each for each in plans if [meaning(each, folder, case) for case in cases] != right)
+            differs = (each for each in plans if moved(right, [meaning(each, folder, case) for case in cases]))
             wrong = next(differs, None)
         if wrong is not None:
             kernels = generated(wrong, folder, "host").body
@@ -51,9 +52,19 @@ def outcomes_of(folder, model, faults, options):
 
 
 def meaning(plan, folder, case):
-    """The bytes of the outputs that the plan's expressions mean in a case."""
-    outputs = WholePlan(bind_plan(plan, case.sizes), folder).outputs(case.feeds)
-    return {name: array.tobytes() for name, array in outputs.items()}
+    """The outputs that the plan's expressions mean in a case."""
+    return WholePlan(bind_plan(plan, case.sizes), folder).outputs(case.feeds)
+
+
+def moved(right, wrong):
+    """Whether an output of a case differs by more than four roundings of its largest value in f32."""
+    for before, after in zip(right, wrong, strict=True):
+        for name, array in before.items():
+            here, there = array.astype(np.float64), after[name].astype(np.float64)
+            scale = np.abs(here[np.isfinite(here)]).max(initial=0)
+            if not np.allclose(there, here, rtol=0, atol=scale * 2.0**-21, equal_nan=True):
+                return True
+    return False
 
 
 FEW = {
@@ -90,7 +101,7 @@ def test_planted_faults_are_found_at_open_sizes(here, tmp_path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["lookup", "halves"])
+@pytest.mark.parametrize("name", ["recurrence", "lookup", "halves", "reductions"])
 def test_all_planted_faults_are_found_at_open_sizes(here, tmp_path, name):
     judged = dict(outcomes_of(tmp_path, open_model(name, tmp_path), FAULTS, OPTIONS))
     assert judged.pop(None).failure is None
