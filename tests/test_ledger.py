@@ -59,7 +59,7 @@ def test_two():
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     here = Path(__file__).parent
-    for name in ("conftest.py", "ledger.py", "left_out.py", "slow_cases.py"):
+    for name in ("conftest.py", "hosts.py", "ledger.py", "left_out.py", "slow_cases.py"):
         pytester.path.joinpath(name).write_text((here / name).read_text())
     pytester.path.joinpath("features.yaml").write_text(
         "W01: {title: one, status: done}\nW02: {title: two, status: later}\nW03: {title: three, status: later}\n"

@@ -15,7 +15,7 @@ def test_known_reasons() -> None:
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     here = Path(__file__).parent
-    for name in ("conftest.py", "ledger.py", "left_out.py", "slow_cases.py", "features.yaml"):
+    for name in ("conftest.py", "hosts.py", "ledger.py", "left_out.py", "slow_cases.py", "features.yaml"):
         pytester.path.joinpath(name).write_text((here / name).read_text())
     pytester.path.joinpath("slow_cases.txt").touch()
     pytester.makeini("[pytest]\nmarkers = feature(*ids)\npythonpath = .\n")

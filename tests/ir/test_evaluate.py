@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilec.ir import evaluate as module
-from tilec.ir.evaluate import Points, TensorWindow, evaluate, evaluate_box, exactly_rounded, integer
+from tilec.ir.evaluate import Points, TensorWindow, evaluate, evaluate_box, exactly_rounded, integer, literal_value
 from tilec.ir.expr import TensorExpr
 from tilec.ir.text import parse_expr, parse_tensor
 from tilec.ir.types import TTYPES, numpy_dtype
@@ -293,3 +293,12 @@ def test_arithmetic_of_literals_rounds_in_the_type_that_they_adopt() -> None:
     assert np.float32(a * b / c) != single
     assert scalar(f"x * ({a!r} * {b!r} / {c!r})", x=[1.0])[0] == single
     assert scalar(f"x * ({a!r} * {b!r} / {c!r})", "f64", x=[1.0])[0] == a * b / c
+
+
+def test_scales_that_are_literals_are_multiplied_in_single_precision() -> None:
+    a, b, c = 0.030532851815223694, 0.004857896361500025, 0.0123456789
+    single = np.float32(a) * np.float32(b) / np.float32(c)
+    assert literal_value(parse_expr(f"{a} * {b} / {c}"), "f32") == single
+    assert literal_value(parse_expr(f"{a} * {b} / {c}"), "f16") == single
+    assert literal_value(parse_expr(f"{a} * {b} / {c}"), "f64") == a * b / c
+    assert literal_value(parse_expr("exp(1.0)"), "f32") == np.float32(np.exp(1.0))

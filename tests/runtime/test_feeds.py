@@ -69,7 +69,10 @@ def test_other_element_types(ttype, dtype):
         ({**FEEDS, "imagee": 1}, r"no input 'imagee'\n  Did you mean 'image'"),
         ({**FEEDS, "zzz": 1}, r"no input 'zzz'\n  The inputs are 'image', 'count'"),
         ({**FEEDS, "image": np.zeros((2, 3))}, r"element type float64, the model has float32"),
-        ({**FEEDS, "image": np.zeros((3, 2), "f4")}, r"shape \[3, 2\], the model has \[2, 3\]\n  .*--shape"),
+        (
+            {**FEEDS, "image": np.zeros((3, 2), "f4")},
+            r"shape \[3, 2\], the model has \[2, 3\]\n  It runs at other sizes only where",
+        ),
         ({**FEEDS, "count": np.array([5])}, r"'count' has shape \[1\], the model has \[\]"),
         ({**FEEDS, "image": "text"}, r"element type str"),
     ],

@@ -19,7 +19,20 @@ import numpy as np
 
 from tilec.ir.contract import contract
 from tilec.ir.dots import DOTS, Dot, dot_of
-from tilec.ir.expr import NEUTRAL, Access, Binary, Call, Const, Expr, Reduce, Scalar, TensorExpr, Var, variables, walk
+from tilec.ir.expr import (
+    NEUTRAL,
+    Access,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Reduce,
+    Scalar,
+    TensorExpr,
+    Var,
+    variables,
+    walk,
+)
 from tilec.ir.numpy_scalars import EXACT, Array, Value, apply, cast, elements, select, ttype_of, typed, widen
 from tilec.ir.scalars import BITCASTS, is_weak, type_of
 from tilec.ir.types import HALVES, TTYPES, is_float, numpy_dtype
@@ -371,8 +384,25 @@ def literal_value(expr: Expr, ttype: str) -> Scalar:
     0, unsigned numbers that wrap."""
     wide = "f32" if ttype in HALVES and is_weak(type_of(expr, _UNTYPED)) else ttype
     with np.errstate(all="ignore"):
-        value: Scalar = evaluate(TensorExpr("", (), (), (), expr), {}, ttype=wide).item()
+        stepwise = _stepwise(expr, numpy_dtype(wide)) if is_float(wide) else None
+        whole = evaluate(TensorExpr("", (), (), (), expr), {}, ttype=wide) if stepwise is None else stepwise
+    value: Scalar = whole.item()
     return value
+
+
+def _stepwise(expr: Expr, dtype: np.dtype[Any]) -> Array | None:
+    """The value of sums, products and quotients of literals, every one rounded to a type, as onnxruntime multiplies and
+    divides the scales of a quantised product; None for any other expression."""
+    match expr:
+        case Const(float() | int() as number) if not isinstance(number, bool):
+            return np.asarray(number, dtype)
+        case Binary("+" | "-" | "*" | "/" as op, left, right):
+            a, b = _stepwise(left, dtype), _stepwise(right, dtype)
+            return None if a is None or b is None else np.asarray(_STEPS[op](a, b))
+    return None
+
+
+_STEPS = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
 
 
 def exactly_rounded(expr: Expr | TensorExpr, ttypes: Mapping[str, str] = _UNTYPED) -> bool:
