@@ -54,6 +54,21 @@ def test_columns_of_indices_stay_inside_of_what_they_index():
     assert [set(seen[:, at]) for at in range(2)] == [set(range(9)), set(range(4))]
 
 
+@pytest.mark.parametrize("rows", [1, 9])
+def test_a_mask_whose_sum_indexes_is_a_mask(rows):
+    plan = plan_of(
+        [
+            node("count[i] = sum(j, mask[i, j])", {"i": 2, "j": 4}),
+            node("y[i] = table[maximum(minimum(count[i], 8), 0)]", {"i": 2}),
+        ],
+        {"mask": tensor("i64", 2, 4), "table": tensor("f32", rows)},
+        ["y"],
+        {"count": "i64"},
+    )
+    seen = np.concatenate([random_inputs(plan, Draw(seed))["mask"] for seed in range(10)])
+    assert set(seen.ravel()) == {0, 1}
+
+
 def test_other_integers_are_masks():
     seen = np.concatenate([random_inputs(gather_plan(), Draw(seed))["mask"] for seed in range(10)])
     assert set(seen) == {0, 1}

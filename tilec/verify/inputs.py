@@ -56,7 +56,8 @@ def index_limits(nodes: Sequence[Node], tensors: Mapping[str, Tensor], sources: 
     """Map from tensor of `sources` to the smallest extent that its values index, directly or through movement and
     arithmetic.
 
-    Integer tensors are followed from the sources to the indices of data-dependent accesses.
+    Integer tensors are followed from the sources to the indices of data-dependent accesses, not through sums: what a
+    mask adds up to may index, its elements do not.
     """
     reaches: dict[str, set[str]] = {source: {source} for source in sources}
     limits: dict[str, int] = {}
@@ -69,7 +70,7 @@ def index_limits(nodes: Sequence[Node], tensors: Mapping[str, Tensor], sources: 
                     for source in reaches.get(inner.tensor, ()):
                         if size is not None:
                             limits[source] = min(size, limits.get(source, size))
-        if TTYPES[tensors[node.name].ttype].kind in ("int", "uint"):
+        if TTYPES[tensors[node.name].ttype].kind in ("int", "uint") and node.expr.reducer != "sum":
             reaches[node.name] = set().union(*(reaches.get(a.tensor, set()) for a in accesses(node.expr)))
     return limits
 

@@ -21,7 +21,10 @@ _DEFAULTS = {"smooth_softmax": 0, "kv_cache_bit_width": 0, "sliding_window_cache
 
 @operator("GroupQueryAttention", domain=CONTRIB)
 def _group_query_attention(op: Op) -> tuple[Value, ...]:
-    """`seqlens_k[b]` is the index of the last valid token of a batch; a prompt has no earlier tokens."""
+    """`seqlens_k[b]` is the index of the last valid token of a batch; a prompt has no earlier tokens.
+
+    Results of tokens behind the last valid one are those of a query that sees the valid ones only, as in onnxruntime.
+    """
     refuse(op, _DEFAULTS)
     if any(op.optional(i) is not None for i in range(11, 16)) or op.wants(3):
         raise op.unsupported("sinks, quantised caches, normalised queries or scores as an output")
@@ -31,21 +34,23 @@ def _group_query_attention(op: Op) -> tuple[Value, ...]:
     lengths = op.value(5)
     require_range(op, lengths, total, wraps=False)
     axes = op.axes_of(q.shape[:1])
-    last = lengths.access([axes[0].var] if lengths.rank == 1 else [axes[0].var, Const(0)])
-    body = formula("where(s == t, 0, i64(last) + 1 - s)", last=last, s=length, t=total)
+    read = lengths.access([axes[0].var] if lengths.rank == 1 else [axes[0].var, Const(0)])
+    last = op.emit(axes, formula("i64(last)", last=read), "i64", part="last")
+    body = formula("where(s == t, 0, last + 1 - s)", last=last.access([axes[0].var]), s=length, t=total)
     earlier = op.emit(axes, body, "i64", part="earlier")
     if op.integer("do_rotary"):
         q, k = _rotated(op, q, heads, earlier, "q"), _rotated(op, k, groups, earlier, "k")
     past = op.optional(3), op.optional(4)
-    _require_caches(op, [cache for cache in past if cache is not None])
+    _require_caches(op, length, total, [cache for cache in past if cache is not None])
     keys = _present(op, past[0], split_heads(op, k, groups, "k"), earlier, total, 1)
     values = _present(op, past[1], split_heads(op, v, groups, "v"), earlier, total, 2)
     query = split_heads(op, q, heads, "q")
-    terms = [_window(op, query, keys, earlier)]
+    terms = [_window(op, query, keys, earlier, last)]
     terms += [op.value(10)] if op.optional(10) is not None else []
     k, v = repeated_heads(op, keys, heads, "keys"), repeated_heads(op, values, heads, "values")
-    result = attended(op, query, k, v, terms, op.number("softcap"))
-    return result, keys, values
+    window = op.integer("local_window_size", -1)
+    result = attended(op, query, k, v, terms, op.number("softcap"), "attended_tokens" if window > 0 else "")
+    return (result if window <= 0 else _of_some_keys(op, result, earlier, last, window)), keys, values
 
 
 def _projections(op: Op, heads: int, groups: int) -> tuple[Value, Value, Value]:
@@ -84,12 +89,18 @@ def _rotated(op: Op, x: Value, heads: int, earlier: Value, part: str) -> Value:
     )
 
 
-def _require_caches(op: Op, caches: Sequence[Value]) -> None:
-    """Caches of keys and values hold as many tokens."""
+def _require_caches(op: Op, new: Expr, total: Expr, caches: Sequence[Value]) -> None:
+    """Caches of keys and values hold as many tokens: the earlier ones, or room for all of them."""
+    op.sizes.demand(formula("s <= t", s=new, t=total), "all tokens are new ones and earlier ones")
     for cache in caches:
         if cache.rank != 4:
             raise ShapeError(f"a cache {shape_text(cache.shape)}, not [batch, heads, tokens, channels]")
         op.require_same(cache.shape[2], caches[0].shape[2], "tokens of both caches")
+    if not caches:
+        op.require_same(total, new, "all tokens and new tokens")
+        return
+    fits = formula("t == p + s or t <= p", t=total, p=caches[0].shape[2], s=new)
+    op.sizes.demand(fits, "a cache has the earlier tokens, or room for all")
 
 
 def _present(op: Op, past: Value | None, new: Value, earlier: Value, total: Expr, output: int) -> Value:
@@ -111,12 +122,23 @@ def _present(op: Op, past: Value | None, new: Value, earlier: Value, total: Expr
     return op.emit(axes, body, new.ttype, part="" if wanted else f"cache{output}", output=output if wanted else 0)
 
 
-def _window(op: Op, q: Value, k: Value, earlier: Value) -> Value:
-    """`[b, 1, s, t]`: -inf for keys behind a query, or further before it than the window reaches; 0 for others."""
+def _window(op: Op, q: Value, k: Value, earlier: Value, last: Value) -> Value:
+    """`[b, 1, s, t]`: -inf for keys behind a query or the last valid token, or further before the query than the window
+    reaches; 0 for others."""
     axes = op.axes_of((q.shape[0], Const(1), q.shape[2], k.shape[2]))
-    last = formula("n + i", n=earlier.access([axes[0].var]), i=axes[2].var)
-    inside = formula("t <= last", t=axes[3].var, last=last)
+    batch, _, row, key = (axis.var for axis in axes)
+    place = formula("n + i", n=earlier.access([batch]), i=row)
+    inside = formula("t <= minimum(place, last)", t=key, place=place, last=last.access([batch]))
     window = op.integer("local_window_size", -1)
     if window > 0:
-        inside = formula("inside and t > last - w", inside=inside, t=axes[3].var, last=last, w=window)
+        inside = formula("inside and t > place - w", inside=inside, t=key, place=place, w=window)
     return op.emit(axes, formula("where(inside, 0.0, -inf)", inside=inside), q.ttype, part="window")
+
+
+def _of_some_keys(op: Op, x: Value, earlier: Value, last: Value, window: int) -> Value:
+    """Results `[b, s, channels]`, 0 for a query so far behind the last valid token that its window has no key."""
+    axes = op.axes_of(x.shape)
+    batch, row, _ = (axis.var for axis in axes)
+    names: dict[str, Expr] = {"n": earlier.access([batch]), "i": row, "last": last.access([batch])}
+    body = formula("where(n + i - w < last, x, 0.0)", x=x.access([a.var for a in axes]), w=window, **names)
+    return op.emit(axes, body, x.ttype)

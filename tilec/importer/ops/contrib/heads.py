@@ -34,11 +34,11 @@ def split_heads(op: Op, x: Value, heads: int, part: str) -> Value:
     return transposed(op, apart, (0, 2, 1, 3), part=f"{part}_heads")
 
 
-def joined_heads(op: Op, x: Value) -> Value:
+def joined_heads(op: Op, x: Value, part: str = "") -> Value:
     """`[b, heads, s, h]` as `[b, s, heads * h]`."""
     b, n, s, h = x.shape
     turned = transposed(op, x, (0, 2, 1, 3), part="turned")
-    return reshaped(op, turned, (b, s, simplify(formula("n * h", n=n, h=h))))
+    return reshaped(op, turned, (b, s, simplify(formula("n * h", n=n, h=h))), part=part)
 
 
 def repeated_heads(op: Op, x: Value, heads: int, part: str) -> Value:
@@ -72,7 +72,9 @@ def extended(op: Op, past: Value | None, new: Value, part: str, output: int = 0)
     return concatenated(op, [past, new], 2, part=part, output=output)
 
 
-def attended(op: Op, q: Value, k: Value, v: Value, terms: Sequence[Value] = (), softcap: float = 0.0) -> Value:
+def attended(
+    op: Op, q: Value, k: Value, v: Value, terms: Sequence[Value] = (), softcap: float = 0.0, part: str = ""
+) -> Value:
     """`softmax(scale * Q K^T + terms) V` joined to `[b, s, channels]`; `terms` broadcast to `[b, n, s, t]`."""
     scale = scale_of(op, q.shape[3], q.ttype)
     op.require_same(q.shape[3], k.shape[3], "channels of a head of queries and keys")
@@ -87,7 +89,7 @@ def attended(op: Op, q: Value, k: Value, v: Value, terms: Sequence[Value] = (), 
         text += f" + {wide(f't{number}', term.ttype)}"
         operands[f"t{number}"] = term
     scores = op.elementwise(text, operands, q.ttype, part="scores")
-    return joined_heads(op, product(op, softmax(op, scores, (3,), part="weights"), v, part="attended"))
+    return joined_heads(op, product(op, softmax(op, scores, (3,), part="weights"), v, part="attended"), part)
 
 
 def causal(op: Op, q: Value, k: Value, excluded: float) -> Value:
