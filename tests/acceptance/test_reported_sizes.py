@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 from tests.acceptance.building import Arrays, assert_close, build, folder_of, onnxruntime
 from tests.importer.reference import normal, save
 from tests.importer.test_reported_sizes import COUNT, KEEP, SELECT, TOP, TWICE, WEIGHTS, ints, node
+from tilec.errors import UsageError
 from tilec.runtime import load
 
 SEEN = [node("Relu", "raw", "x"), *SELECT]
@@ -206,3 +207,17 @@ def test_what_surrounds_an_operator_of_open_size_is_compiled(tmp_path: Path, nam
     for n, seed in ((5, 2), (1, 1), (33, 0), (33, 1), (33, 2), (2, 3), (200, 4), (5, 2)):
         given = feeds(n, seed)
         assert_close(session.run(given), {"y": onnxruntime(path, given)[0]})
+
+
+@pytest.mark.feature("B01")
+def test_indices_into_what_a_call_makes_are_checked_once_its_size_is_known(tmp_path: Path) -> None:
+    """The extent that they name a place of is no number before the call has returned."""
+    nodes = [node("Compress", "x kept", "rows", axis=0), node("Gather", "rows at", "z"), node("Exp", "z", "y")]
+    ports = {"x": ("float32", ("n", 4)), "kept": ("bool", ("n",)), "at": ("int64", ("k",))}
+    build(save(tmp_path / "m.onnx", nodes, ports, ["y"], {}))
+    session = load(folder_of(tmp_path / "m.onnx"), threads=1)
+    given = {"x": normal(5, 4), "kept": np.array([True, False, True, True, False]), "at": np.array([2, 0, -3, 1])}
+    assert_close(session.run(given), {"y": np.exp(given["x"][[3, 0, 0, 2]])})
+    for wrong in (3, -4):
+        with pytest.raises(UsageError, match=rf"input 'at' has the index {wrong} at \[0\], outside of -3 to 2"):
+            session.run({**given, "at": np.array([wrong])})

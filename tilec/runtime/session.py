@@ -308,6 +308,7 @@ class Session:
     def _complete(self, run: SizedRun, part: int, arrays: "_Arrays", results: list[Any]) -> None:
         """Compute the numbers that the results of a call make known, and make room for what they are the sizes of."""
         self._reader.complete(run.numbers, part, results)
+        check_indices(self._reader.ranges(run.numbers, part), arrays.ports.inputs, arrays.inputs)
         run.resize(part)
         if not arrays.ports.later:
             return

@@ -31,7 +31,8 @@ Shape = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class BoundPorts:
     """Inputs, outputs and ranges of indices as they are in one run. `numbers` are those of part 0 (None in a model
-    whose sizes are known). Outputs of the numbers in `later` have the shapes that calls report."""
+    whose sizes are known). Outputs of the numbers in `later` have the shapes that calls report; ranges whose extents
+    calls report are left out."""
 
     inputs: tuple[PortSpec, ...]
     outputs: tuple[PortSpec, ...]
@@ -91,6 +92,10 @@ class SizeReader:
         evaluate(numbers, part)
         _check_sizes(sizes, part, given.values(), numbers.tolist(), self._manifest)
 
+    def ranges(self, numbers: NDArray[np.int64], part: int) -> tuple[IndexSpec, ...]:
+        """The ranges of indices whose extents are known from a part on."""
+        return bound_ranges(self._manifest, numbers.tolist(), part) if self._manifest.ranges else ()
+
     def outputs(self, numbers: NDArray[np.int64], part: int) -> Iterator[tuple[int, PortSpec]]:
         """The outputs whose shapes are known from a part on, by their number."""
         sizes = self._manifest.sizes
@@ -116,9 +121,16 @@ def bound_ports(manifest: Manifest, evaluate: Evaluate, shapes: tuple[Shape, ...
     outputs = [
         spec if part else _bound(spec, sizes, values) for spec, part in zip(manifest.outputs, parts, strict=True)
     ]
-    ranges = [replace(each, extent=_value(each.extent, sizes, values)) for each in manifest.ranges]
     later = frozenset(number for number, part in enumerate(parts) if part)
-    return BoundPorts(tuple(inputs), tuple(outputs), tuple(ranges), numbers, later)
+    return BoundPorts(tuple(inputs), tuple(outputs), bound_ranges(manifest, values, 0), numbers, later)
+
+
+def bound_ranges(manifest: Manifest, values: Sequence[int], part: int) -> tuple[IndexSpec, ...]:
+    """The ranges of indices whose extents are known from a part on."""
+    sizes = manifest.sizes
+    assert sizes is not None
+    known = [each for each in manifest.ranges if sizes.shape_part((each.extent,)) == part]
+    return tuple(replace(each, extent=_value(each.extent, sizes, values)) for each in known)
 
 
 def largest_arenas(sizes: ShapeProgram, evaluate: Evaluate) -> tuple[int, ...] | None:
