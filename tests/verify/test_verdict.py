@@ -12,7 +12,7 @@ from tilec.verify.cases import cases_of
 from tilec.verify.look_budget import numpy_operations
 from tilec.verify.native import verify_native
 from tilec.verify.remote import RemoteError
-from tilec.verify.runners import OnnxReference
+from tilec.verify.runners import DoubleReference, OnnxReference
 from tilec.verify.step_checks import StepChecks
 from verify.builds import OPTIONS, compiled, generated, ill_conditioned, planned
 from verify.here import Here
@@ -102,6 +102,56 @@ def test_conversions_that_onnx_leaves_undefined_are_no_mismatch(tmp_path):
     outcome = verified(tmp_path, [cast], {"x": [40]}, TensorProto.FLOAT)
     assert outcome.failure is None
     assert outcome.report["outputs"]["y"]["verdict"] in ("exact", "ill-conditioned")
+
+
+def test_double_precision_decides_where_single_precision_rounds_too_much(tmp_path):
+    """onnxruntime's STFT of lengths other than powers of two errs by 1e-5 of the largest value; ONNX's reference
+    evaluator has none of a signal `[batch, samples]`."""
+    nodes = [
+        helper.make_node("STFT", ["x", "step", "window"], ["image"]),
+        helper.make_node("ReduceSumSquare", ["image", "last"], ["power"], keepdims=0),
+        helper.make_node("Log", ["power"], ["y"]),
+    ]
+    arrays = {"step": np.array(60), "window": np.hanning(180).astype(np.float32), "last": np.array([-1])}
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    outcome = verified(tmp_path, nodes, {"x": [2, 900]}, weights=weights)
+    assert outcome.failure is None
+    assert outcome.report["outputs"]["y"]["against"] == "onnxruntime in double precision"
+
+
+def test_a_model_in_double_precision_means_the_same(tmp_path):
+    """Constants, casts, types of results and inner graphs are widened; what has no such kernel has no answer."""
+    yes, no = (
+        helper.make_graph([helper.make_node(op, ["z"], [op])], op, [], [helper.make_tensor_value_info(op, 1, [3])])
+        for op in ("Sin", "Cos")
+    )
+    nodes = [
+        helper.make_node("Cast", ["n"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("Constant", [], ["third"], value_float=1 / 3),
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("ConstantOfShape", ["shape"], ["zeros"]),
+        helper.make_node("Sum", ["x", "f", "third", "zeros", "w"], ["z"]),
+        helper.make_node("If", ["b"], ["y"], then_branch=yes, else_branch=no),
+        helper.make_node("Clip", ["z"], ["clipped"]),
+        helper.make_node("Conv", ["image", "image"], ["other"]),
+    ]
+    inputs = [("x", 1, [3]), ("n", 7, [3]), ("b", 9, []), ("image", 1, [1, 1, 2, 2])]
+    outputs = [("y", 1, [3]), ("clipped", 1, [3]), ("other", 1, [1, 1, 1, 1])]
+    ports = [[helper.make_tensor_value_info(*each) for each in side] for side in (inputs, outputs)]
+    weight = onnx.numpy_helper.from_array(np.float32([0.1, 0.2, 0.3]), "w")
+    graph = helper.make_graph(nodes, "g", *ports, [weight])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), tmp_path / "m.onnx")
+    feeds = {"x": np.float32([1, 2, 3]), "n": np.array([5, 6, 7]), "b": np.array(True)}
+    feeds["image"] = np.ones((1, 1, 2, 2), np.float32)
+    reference = DoubleReference(tmp_path / "m.onnx")
+    wide = [v.astype(np.float64) for v in (feeds["x"], feeds["n"], np.float32(1 / 3), np.float32([0.1, 0.2, 0.3]))]
+    z = sum(wide)
+    for name, expected in (("y", np.sin(z)), ("clipped", z)):
+        found = reference.output(name, feeds)
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, expected.astype(np.float32))
+    with pytest.raises(TilecError, match="cannot load"):
+        reference.output("other", feeds)
 
 
 def test_onnx_evaluates_only_what_an_output_depends_on(tmp_path):

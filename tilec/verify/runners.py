@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 LATENCY_RUNS = 5
 
+LARGEST_MESSAGE = 1 << 30
+"""Bytes of a model up to which its constants are in its own file; protobuf is limited to 2 GiB."""
+
 
 class Reference:
     """The model on onnxruntime's CPU provider."""
@@ -167,6 +170,36 @@ class OnnxReference:
             return evaluator.run([name], dict(feeds))[0]
         except Exception as error:  # it raises whatever its operators raise
             raise TilecError(f"ONNX's reference evaluator cannot run the model: {_first_line(error)}") from error
+
+
+class DoubleReference:
+    """The model in double precision on onnxruntime, which has no such kernels of some operators."""
+
+    def __init__(self, model: Path) -> None:
+        import onnx
+
+        try:
+            self._model = onnx.load(str(model))
+        except Exception as error:  # protobuf's exceptions are no part of its interface
+            raise TilecError(f"onnx cannot load the model: {_first_line(error)}", model.name) from error
+
+    def output(self, name: str, feeds: Mapping[str, Any]) -> Any:
+        """One output, rounded to single precision where the model's is, of which only the nodes that it depends on are
+        computed. Raises TilecError."""
+        import numpy as np
+        import onnx
+
+        from tilec.verify.double_model import in_double
+
+        pruned = in_double(with_one_output(self._model, name))
+        with tempfile.TemporaryDirectory(prefix="tilec-") as folder:
+            path = Path(folder) / "double.onnx"
+            onnx.save(pruned, str(path), save_as_external_data=pruned.ByteSize() > LARGEST_MESSAGE)
+            wide = {key: a.astype(np.float64) if a.dtype == np.float32 else a for key, a in feeds.items()}
+            result = Reference(path).chosen(wide, [name])[name]
+        declared = next(port for port in self._model.graph.output if port.name == name).type.tensor_type.elem_type
+        single = result.dtype == np.float64 and declared != onnx.TensorProto.DOUBLE
+        return result.astype(np.float32) if single else result
 
 
 class Compiled:

@@ -22,7 +22,7 @@ from tilec.verify.locate import Divergence, wrong_group
 from tilec.verify.look_budget import LookBudget, LookTooLong
 from tilec.verify.references import PATIENCE
 from tilec.verify.remote import Remote
-from tilec.verify.runners import OnnxReference
+from tilec.verify.runners import DoubleReference, OnnxReference
 from tilec.verify.sensitivity import Movement, explained
 from tilec.verify.whole_plan import WholePlan
 
@@ -123,21 +123,29 @@ def reconsidered(
     first = [judged(each, moved) for each in outputs]
     if all(each.passed for each in first):
         return first
-    return _against_onnx(first, model, feeds, actual, moved)
+    for name, judge in (("onnx", OnnxReference), ("onnxruntime in double precision", DoubleReference)):
+        first = _against(name, judge, first, model, feeds, actual, moved)
+    return first
 
 
-def _against_onnx(
+def _against(
+    name: str,
+    judge: type[OnnxReference | DoubleReference],
     outputs: Sequence[Comparison],
     model: Path,
     feeds: Mapping[str, Array],
     actual: Mapping[str, Any],
     moved: Mapping[str, Movement],
 ) -> list[Comparison]:
-    """The comparisons, those that fail compared with ONNX's reference evaluator where it has an answer."""
+    """The comparisons, those that fail compared with another judge of this name where it has an answer."""
+    if all(each.passed for each in outputs):
+        return list(outputs)
     try:
-        with Remote("ONNX's reference evaluator", OnnxReference, model) as reference:
+        with Remote(name, judge, model) as reference:
             reference.ready()
-            return [e if e.passed else _against(e, actual[e.output], reference, feeds, moved) for e in outputs]
+            return [
+                e if e.passed else _against_one(e, name, actual[e.output], reference, feeds, moved) for e in outputs
+            ]
     except TilecError:
         return list(outputs)
 
@@ -154,14 +162,15 @@ def _judged(comparison: Comparison, actual: Any, expected: Any, moved: Movement 
     return replace(comparison, reason="", moves=moved.most / (scale or 1.0))
 
 
-def _against(
+def _against_one(
     comparison: Comparison,
+    judge: str,
     actual: Any,
     reference: Remote,
     feeds: Mapping[str, Array],
     moved: Mapping[str, Movement],
 ) -> Comparison:
-    """The comparison with ONNX's reference evaluator, if that one is passed."""
+    """The comparison with another judge, if that one is passed."""
     name = comparison.output
     try:
         second = reference.call("output", name, feeds, timeout=PATIENCE)
@@ -169,7 +178,7 @@ def _against(
         return comparison
     again = compare(name, actual, second, comparison.tolerance)
     again = again if again.passed else _judged(again, actual, second, moved.get(name))
-    return replace(again, against="onnx") if again.passed else comparison
+    return replace(again, against=judge) if again.passed else comparison
 
 
 def _largest(values: Array) -> float:
