@@ -25,12 +25,14 @@ from tilec.importer.weights import Stored
 from tilec.ir.bind import simplify_tensor
 from tilec.ir.call_segments import sizes_in
 from tilec.ir.expr import (
+    Access,
     Binary,
     Const,
     Expr,
     Reduce,
     TensorExpr,
     Var,
+    children,
     constant_value,
     operands,
     substitute,
@@ -196,6 +198,9 @@ class Builder:
         for extent in expr.extents:
             if sizes.may_be_negative(extent):
                 sizes.demand(Binary(">=", extent, Const(0)), f"the result has the extent {text_of(extent)}")
+        for access in _always_read(root):
+            for extent in self._values[access.tensor].shape:
+                sizes.require_elements(extent, expr.extents, f"{access.tensor} has elements where they are looked up")
         return self._add(self._known(expr, ttype, origin))
 
     def _check(self, expr: TensorExpr, ttype: str, origin: Origin) -> None:
@@ -395,3 +400,12 @@ def _small_codes(stored: Stored) -> NDArray[Any] | None:
 def _small(expr: TensorExpr) -> bool:
     shape = static(expr.shape)
     return shape is not None and prod(shape) <= MAX_INLINE_ELEMENTS
+
+
+def _always_read(expr: Expr) -> Iterator[Access]:
+    """The accesses of an expression that no condition guards."""
+    if isinstance(expr, Access):
+        yield expr
+    guarded = getattr(expr, "fn", None) == "where"
+    for child in children(expr)[: 1 if guarded else None]:
+        yield from _always_read(child)

@@ -139,7 +139,8 @@ def called(region: Region, function: Any) -> list[NamedValue]:
     scope |= dict(zip(function.input, region.inputs, strict=False))
     results = dict(zip(function.output, node.output, strict=False))
     inside = region.inside(region.path, results, function_opset(function, context.opset))
-    region.translator.body(nodes, scope, inside, region.origin)
+    with region.translator.builder.sizes.defining(key_of(node) not in context.functions):
+        region.translator.body(nodes, scope, inside, region.origin)
     for name, wanted in results.items():
         if wanted and name not in scope:
             raise region.invalid(f"output {name!r} of the function {function.name!r} is defined nowhere")

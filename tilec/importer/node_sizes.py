@@ -11,9 +11,9 @@ from tilec.importer.formula import formula
 from tilec.importer.names import Names
 from tilec.importer.ratio import EXACT, Ratio
 from tilec.importer.shapes import ShapeError, UndecidedError, symbols_of
-from tilec.ir.algebra import bounds_of
+from tilec.ir.algebra import bounds_of, equal
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Binary, Expr, Var, constant_value, variables
+from tilec.ir.expr import Binary, Call, Const, Expr, Var, constant_value
 from tilec.ir.size_facts import ContradictionError, SizeFacts, assumed, decided, same, with_range
 from tilec.ir.sizes import ANY_SIZE, DEFAULT_SIZE, SymbolRange
 from tilec.ir.text import text_of
@@ -29,12 +29,14 @@ LARGE = 8
 
 
 class AssumedSizes:
-    """The facts that translation has collected; inside of `conditional` nothing may be assumed."""
+    """The facts that translation has collected; inside of `conditional` nothing may be assumed, inside of `defining`
+    stand the nodes by which ONNX defines an operator."""
 
     def __init__(self, facts: SizeFacts, names: Names) -> None:
         self.facts = facts
         self.names = names
         self.fixed = False
+        self.defines = False
 
     @contextmanager
     def conditional(self) -> Iterator[None]:
@@ -42,6 +44,13 @@ class AssumedSizes:
         before, self.fixed = self.fixed, True
         yield
         self.fixed = before
+
+    @contextmanager
+    def defining(self, defines: bool) -> Iterator[None]:
+        """Translate the nodes of a function: those that define an operator mean an extent of 0 as they compute it."""
+        before, self.defines = self.defines, defines
+        yield
+        self.defines = before
 
 
 class NodeSizes:
@@ -107,18 +116,40 @@ class NodeSizes:
         low = bounds_of(extent)[0]
         if low is not None and low >= 0:
             return False
-        reduced = self._known.facts.reduced(extent)
-        symbols = sorted(variables(reduced))
+        return any(value < 0 for (value,) in self._at_small_sizes(extent))
+
+    def require_elements(self, extent: Expr, reached: Sequence[Expr], message: str) -> None:
+        """Demand that an extent is not 0 where all of `reached`, extents of what looks into it, are 1 or more."""
+        low = bounds_of(extent)[0]
+        if (low is not None and low >= 1) or any(equal(extent, each) for each in reached):
+            return
+        reached = tuple(dict.fromkeys(each for each in reached if (bounds_of(each)[0] or 0) < 1))
+        if any(value == 0 and all(n >= 1 for n in others) for value, *others in self._at_small_sizes(extent, *reached)):
+            least: Expr = Const(1)
+            for each in reached:
+                least = Call("minimum", (each, least))
+            self.demand(Binary("<=", least, extent), message)
+
+    def replaces(self, extent: Expr, copied: Expr) -> None:
+        """Demand that a computed extent of 0, for which Reshape copies another one, copies 0."""
+        if not self._known.defines:
+            self.require_elements(extent, (copied,), f"an extent of 0 copies {text_of(copied)}")
+
+    def _at_small_sizes(self, *extents: Expr) -> Iterator[tuple[int, ...]]:
+        """The values of extents at small sizes that nothing excludes."""
+        reduced = [self._known.facts.reduced(extent) for extent in extents]
+        symbols = symbols_of(reduced)
         entries = [self._known.facts.ranges.get(symbol, ANY_SIZE) for symbol in symbols]
         small = [[size for size in SMALL if entry.holds(size)] or [entry.least] for entry in entries]
-        tried = islice(product(*small), MOST_TRIED)
-        return any(integer(reduced, dict(zip(symbols, sizes, strict=True))) < 0 for sizes in tried)
+        for sizes in islice(product(*small), MOST_TRIED):
+            at = dict(zip(symbols, sizes, strict=True))
+            yield tuple(integer(extent, at) for extent in reduced)
 
     def large(self, expr: Expr) -> int:
         """The value of an expression at large sizes: the largest of every range, a multiple of the usual one else."""
         ranges = self._known.facts.ranges
         reduced = self._known.facts.reduced(expr)
-        most = {symbol: ranges.get(symbol, ANY_SIZE).most for symbol in variables(reduced)}
+        most = {symbol: ranges.get(symbol, ANY_SIZE).most for symbol in symbols_of((reduced,))}
         return int(integer(reduced, {s: LARGE * DEFAULT_SIZE if size is None else size for s, size in most.items()}))
 
 

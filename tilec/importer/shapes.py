@@ -59,6 +59,9 @@ class Sizes(Protocol):
     def demand(self, condition: Expr, message: str) -> None:
         """Record a condition that every valid run fulfils. Raises ShapeError where it never holds."""
 
+    def replaces(self, extent: Expr, copied: Expr) -> None:
+        """Demand that a computed extent of 0, for which Reshape copies another one, copies 0."""
+
 
 class Proven:
     """Sizes of which nothing is known and nothing may be assumed."""
@@ -72,6 +75,9 @@ class Proven:
         raise UndecidedError(f"{message}: whether {text_of(condition)} depends on the sizes", _names(condition))
 
     def demand(self, condition: Expr, message: str) -> None:
+        """Valid runs fulfil it."""
+
+    def replaces(self, extent: Expr, copied: Expr) -> None:
         """Valid runs fulfil it."""
 
 
@@ -180,6 +186,8 @@ def solve_reshape(
             low = bounds_of(extent)[0]
             if isinstance(extent, Const) and low is not None and low < 0:
                 raise ShapeError(f"a negative extent: {text_of(extent)}")
+            if zero_copies and not isinstance(extent, Const):
+                sizes.replaces(extent, shape[dimension] if dimension < len(shape) else Const(1))
             wanted.append(extent)
     if wanted.count(None) > 1:
         raise ShapeError("more than one extent is -1")

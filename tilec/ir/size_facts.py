@@ -12,7 +12,7 @@ from math import gcd, lcm, prod
 
 from tilec.ir.algebra import bounds_of, equal, polynomial, simplify, simplify_scalar
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Binary, Const, Expr, Var, substitute, variables, walk
+from tilec.ir.expr import Binary, Call, Const, Expr, Var, substitute, variables, walk
 from tilec.ir.sizes import ANY_SIZE, Constraint, SymbolRange, SymbolValue, intersected, upper_bound
 from tilec.ir.text import text_of
 
@@ -77,11 +77,20 @@ def decided(facts: SizeFacts, condition: Expr) -> bool | None:
         plain = in_ranges(condition, facts.ranges)
     if isinstance(plain, Const):
         return bool(plain.value)
+    if isinstance(condition, Binary) and condition.op == "<=" and _is_least(condition.left, condition.right):
+        return True
     if isinstance(condition, Binary) and condition.op == "==":
         zeros = [zero for each in facts.constraints if (zero := _zero(each.holds)) is not None]
         difference = polynomial(Binary("-", condition.left, condition.right))
         return True if any(_is_multiple(difference, polynomial(zero)) for zero in zeros) else None
     return None
+
+
+def _is_least(expr: Expr, of: Expr) -> bool:
+    """Whether an expression is the least of another one and more."""
+    if isinstance(expr, Call) and expr.fn == "minimum":
+        return any(_is_least(each, of) for each in expr.args)
+    return equal(expr, of)
 
 
 def in_ranges(condition: Expr, ranges: Mapping[str, SymbolRange]) -> Expr:

@@ -50,6 +50,12 @@ def require_range(
     first or the last element instead.
     """
     size = constant_value(extent)
+    computed = _one_index(indices)
+    if computed is not None:
+        first = formula("-n", n=extent) if wraps else Const(0)
+        for holds in (Binary("<=", first, computed), Binary("<", computed, extent)):
+            op.sizes.demand(holds, f"the index {text_of(computed)} is looked up in a dimension of {text_of(extent)}")
+        return
     if indices.array is None:
         column = None if coordinate is None or indices.shape[-1] == Const(1) else (indices.rank - 1, coordinate)
         op.builder.require_range(IndexRange(indices.name, extent, op.origin.node, column, wraps, besides))
@@ -66,6 +72,13 @@ def require_range(
         op.sizes.demand(Binary(">=", extent, Const(least)), f"{least} elements are looked up in")
     elif low < -size or high >= size:
         raise op.invalid(f"index {low if low < -size else high} lies outside a dimension of extent {size}")
+
+
+def _one_index(indices: Value) -> Expr | None:
+    """The only index of a tensor that is computed from sizes."""
+    if indices.array is not None or indices.form is None or any(n != Const(1) for n in indices.shape):
+        return None
+    return indices.at([Const(0)] * indices.rank)
 
 
 def _is_inside(op: Op, indices: Value, extent: Expr) -> bool:
@@ -112,6 +125,9 @@ def _gather_elements(op: Op) -> Value:
     axis = op.axis(op.integer("axis"), x.rank)
     if indices.rank != x.rank:
         raise ShapeError(f"indices {shape_text(indices.shape)} and data {shape_text(x.shape)} have different ranks")
+    for d, (looked_at, extent) in enumerate(zip(indices.shape, x.shape, strict=True)):
+        if d != axis:
+            op.sizes.demand(Binary("<=", looked_at, extent), f"indices reach as far as the data in dimension {d}")
     require_range(op, indices, x.shape[axis])
     axes = op.axes_of(indices.shape)
     place: list[Expr] = [a.var for a in axes]

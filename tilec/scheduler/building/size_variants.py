@@ -220,7 +220,7 @@ def _register_tile_at(at: FusionProblem, part: Part, like: RegisterTile) -> Regi
     anchor, vector = part[0].expr, like.vector
     decided: dict[str, int] = {}
     if vector.kind == "spatial" and any(is_panelled(o, anchor, vector, at.constants) for o in operands_of(anchor)):
-        whole = extent_of(anchor.domain[vector.iterator], at.numbers)
+        whole = max(1, extent_of(anchor.domain[vector.iterator], at.numbers))
         decided = {vector.iterator: like.sizes.get(like.along, whole)}
     matrix = matrix_choice(anchor, at.graph, at.target, like.unit)
     return register_tile(

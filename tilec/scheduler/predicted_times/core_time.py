@@ -78,7 +78,7 @@ def planned_parts(planned: PlannedGroup, block: Block, target: TargetModel) -> l
 def _part(nodes: tuple[Node, ...], sizes: Sizes, clipped: bool, planned: PlannedGroup) -> PlannedPart:
     """A part by the register tile of its last node: that of the first one follows along iterators that all share."""
     first, final = nodes[0], nodes[-1].expr
-    whole = {i: int(planned.numbers.size(e)) for i, e in final.domain.items()}
+    whole = {i: max(1, int(planned.numbers.size(e))) for i, e in final.domain.items()}  # a tile of none has no time
     shared = common_iterators(nodes).shared
     decided = {names[first.name]: sizes.get(i, whole[i]) for i, names in shared.items()}
     named = planned.variant.units.get(first.name, "")
