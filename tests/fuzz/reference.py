@@ -62,6 +62,8 @@ EXACT = frozenset(
 )
 """Operators that round nothing."""
 
+_RECURRENT = frozenset(words("RNN GRU LSTM"))
+
 _BOUNDED = frozenset(words("Sigmoid Tanh Erf Gelu Mish"))
 """Operators whose error is small beside 1, not beside the result, in onnxruntime."""
 
@@ -116,6 +118,8 @@ class Kernel:
 def kernel_of(node: NodeProto, operands: Mapping[str, Array], opset: int) -> Kernel:
     """Prepare a node for operands of these types and shapes. Raises NoReference."""
     names = tuple(dict.fromkeys(name for name in node.input if name))
+    if node.op_type in _RECURRENT and operands[names[0]].size == 0:
+        raise NoReference("onnxruntime ends the process at a recurrence over nothing")
     types = tuple(operands[name].dtype for name in names)
     results = result_types(node, dict(zip(names, types, strict=True)), opset)
     if np.dtype(np.float64) in types and node.op_type in _ROUGH:

@@ -87,7 +87,7 @@ def divided() -> Case:
         node("Add", "c x", "y"),
     ]
     sizes = [{"s0": 3, "s1": 4}, {"s0": 12, "s1": 1}, {"s0": 6, "s1": 6}]
-    facts = ["s0 * s1 % 12 == 0 (a)"]
+    facts = ["s0: 1.. (c)", "s0 * s1 % 12 == 0 (a)"]
     return Case(
         nodes, {"x": ("s0", "s1", 1, 32)}, ["a", "y"], {"shape": ints(12, -1, 32)}, sizes, facts, {"s0": 5, "s1": 1}
     )
@@ -304,8 +304,9 @@ def crossed() -> Case:
     }
     inputs = {"x": ("s54", "s27", width), "y": ("s17", "s83", width), "m": ("s5", "s6")}
     sizes = [{"s54": b, "s27": n, "s83": m} for b, n, m in ((1, 1, 1), (2, 5, 3), (3, 2, 7))]
-    equal = ["s6 = s83 (kv1)", "s5 = s54 (q1)", "s17 = s54 (k1)"]
-    return Case(nodes, inputs, ["z", "mean"], weights, sizes, equal, {"s54": 2, "s17": 3})
+    facts = ["s6 = s83 (kv1)", "s5 = s54 (q1)", "s17 = s54 (k1)"]
+    facts += ["s83: 1.. (p4)", "s54: 1.. (o4)", "minimum(s83, 1) <= s27 (weights4)"]
+    return Case(nodes, inputs, ["z", "mean"], weights, sizes, facts, {"s54": 2, "s17": 3})
 
 
 def first_row() -> Case:

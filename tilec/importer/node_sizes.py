@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice, product
 
+import numpy as np
+
 from tilec.importer.formula import formula
 from tilec.importer.names import Names
 from tilec.importer.ratio import EXACT, Ratio
@@ -141,9 +143,13 @@ class NodeSizes:
         symbols = symbols_of(reduced)
         entries = [self._known.facts.ranges.get(symbol, ANY_SIZE) for symbol in symbols]
         small = [[size for size in SMALL if entry.holds(size)] or [entry.least] for entry in entries]
+        known = [each.holds for each in self._known.facts.constraints if set(symbols_of((each.holds,))) <= set(symbols)]
         for sizes in islice(product(*small), MOST_TRIED):
             at = dict(zip(symbols, sizes, strict=True))
-            yield tuple(integer(extent, at) for extent in reduced)
+            with np.errstate(divide="ignore"):
+                excluded, *values = not all(integer(holds, at) for holds in known), *(integer(e, at) for e in reduced)
+            if not excluded:
+                yield tuple(values)
 
     def large(self, expr: Expr) -> int:
         """The value of an expression at large sizes: the largest of every range, a multiple of the usual one else."""
