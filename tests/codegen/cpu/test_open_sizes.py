@@ -1,8 +1,11 @@
 """Numbers to decide by in the place of open sizes, and what is certain for all of them."""
 
+from tilec.codegen.cpu.blocking import best_choice
 from tilec.codegen.cpu.extents import equal_extents, extent_of, product, total_of
 from tilec.codegen.cpu.kernel_ir import Dim, Tile
 from tilec.codegen.cpu.open_sizes import NO_OPEN_SIZES, OpenSizes
+from tilec.codegen.cpu.stride_analysis import form_of
+from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.expr import Access, Const, Var
 from tilec.ir.sizes import SymbolRange
 from tilec.ir.text import parse_expr, text_of
@@ -43,6 +46,14 @@ def test_a_typical_tile_has_numbers():
     assert text_of(typical.value) == "X[k * 64 + 16384]"
     assert text_of(typical.target) == "Y[128 * i]"
     assert NO_OPEN_SIZES.typical(tile) is tile
+
+
+def test_rows_that_are_of_one_element_at_usual_sizes_alone_are_long_ones():
+    """No vectors run across them, for at other sizes they do not lie side by side."""
+    target = Access("Y", (parse_expr("i * (m // 128) + k"),))
+    tile = Tile((Dim("i", Var("n")),), (), None, Access("X", (Var("i"),)), target, "f32")
+    assert form_of(SIZES.typical(tile).target.index[0], ["i"]).stride("i") == 1024
+    assert best_choice(tile, CpuTarget(64, 32), {"X": "f32"}, False, sizes=SIZES).vector is None
 
 
 def test_extents_stay_numbers_where_they_are_known():

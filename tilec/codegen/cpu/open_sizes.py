@@ -8,9 +8,26 @@ from types import MappingProxyType
 
 from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.kernel_ir import Dim, Tile
+from tilec.codegen.cpu.stride_analysis import form_of
 from tilec.ir.algebra import Ranges, bounds_of, shared_ranges, simplify, simplify_scalar
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, as_expr, constant_value, substitute, variables, walk
+from tilec.ir.expr import (
+    Access,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Var,
+    accesses,
+    as_expr,
+    constant_value,
+    substitute,
+    variables,
+    walk,
+)
 from tilec.ir.sizes import ANY_SIZE, SymbolRange, algebra_ranges, pivot_sizes
+
+FAR = 1 << 10
+"""Multiple of the usual sizes at which a row of several elements is one that is longer than one element."""
 
 STEPS = 16
 """Steps of a reduction that every number of unrolled ones divides."""
@@ -71,16 +88,26 @@ class OpenSizes:
         return replace(tile, spatial=spatial, reduce=reduce)
 
     def typical(self, tile: Tile) -> Tile:
-        """A tile with numbers in the place of symbols, by which it is decided how it is cut."""
+        """A tile with numbers in the place of symbols, by which it is decided how it is cut. Rows of an open length
+        that happens to be 0 or 1 at usual sizes are long ones: what lies behind them is side by side at no other."""
         if not self.ranges:
             return tile
+        factor = FAR if self._coincides(tile) else 1
         return replace(
             tile,
             spatial=tuple(map(self._typical_dim, tile.spatial)),
             reduce=tuple(_even(self._typical_dim(dim)) if self.depends(dim.extent) else dim for dim in tile.reduce),
-            value=self._typical_value(tile.value),
-            target=Access(tile.target.tensor, tuple(map(self._typical_value, tile.target.index))),
+            value=self._typical_value(tile.value, factor),
+            target=Access(tile.target.tensor, tuple(self._typical_value(e, factor) for e in tile.target.index)),
         )
+
+    def _coincides(self, tile: Tile) -> bool:
+        """Whether a stride over rows of an open size is as short as one element at usual sizes."""
+        names = [dim.name for dim in tile.dims]
+        forms = [form_of(access.index[0], names) for access in (tile.target, *accesses(tile.value))]
+        strides = {stride for form in forms for _, stride in form.strides if not isinstance(stride, int)}
+        known = [constant_value(self.at_pivot(stride)) for stride in strides]
+        return any(stride is not None and abs(stride) <= 1 for stride in known)
 
     def _typical_dim(self, dim: Dim) -> Dim:
         usual = self.usual(dim.extent) if self.depends(dim.extent) else None
@@ -89,10 +116,10 @@ class OpenSizes:
         widest = 1 << usual.bit_length() - 1 if usual > 0 and _is_rest(dim.extent) else max(1, usual)
         return Dim(dim.name, Const(widest))
 
-    def _typical_value(self, expr: Expr) -> Expr:
+    def _typical_value(self, expr: Expr, factor: int) -> Expr:
         if not self.depends(expr):
             return expr
-        values = {name: Const(size) for name, size in pivot_sizes(self.ranges, self.ranges).items()}
+        values = {name: Const(size * factor) for name, size in pivot_sizes(self.ranges, self.ranges).items()}
         return simplify_scalar(substitute(expr, values))
 
 
