@@ -34,3 +34,14 @@ def test_imports_of_other_processes_find_it(tmp_path, monkeypatch, own):
 
     assert torch.__file__ == str(tmp_path / "torch.py")
     monkeypatch.delitem(sys.modules, "torch")
+
+
+def test_matrix_products_of_its_numpy_have_one_thread():
+    code = (
+        "import os, sys; from tilec import own_process, verify; from tilec.verify import remote;"
+        "assert 'numpy' not in sys.modules; own_process.begin(); print(os.environ['OPENBLAS_NUM_THREADS'])"
+    )
+    plain = {name: value for name, value in os.environ.items() if name not in own_process.BLAS_THREADS}
+    for given, used in (({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")):
+        done = subprocess.run([sys.executable, "-c", code], env={**plain, **given}, capture_output=True, check=True)
+        assert done.stdout.decode().strip() == used

@@ -1,23 +1,30 @@
-"""Processes of tilec's own: the command line, compilers of sessions, timers. They need no PyTorch.
+"""Processes of tilec's own: the command line, compilers of sessions, timers. They need no PyTorch, and one BLAS thread.
 
-tvm_ffi imports PyTorch wherever that is installed, to take its tensors: seconds, and hundreds of MiB.
+tvm_ffi imports PyTorch wherever that is installed, to take its tensors: seconds, and hundreds of MiB. The matrices that
+verify multiplies are small, and many: BLAS's threads spend several times as long waiting for each other.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+"""What NumPy's matrix products take their threads from, as it is imported. OMP_NUM_THREADS would limit kernels, too."""
+
 _own = False
 
 
 def begin() -> None:
-    """Let this process be tilec's own; nothing else in it uses tvm_ffi."""
+    """Let this process be tilec's own, which has imported no NumPy; nothing else in it uses tvm_ffi."""
     global _own
     gc.set_threshold(100_000, 20, 50)  # a compiler's data lives on: collecting garbage takes a tenth of `schedule`
+    for variable in BLAS_THREADS:  # processes begun here have them, too
+        os.environ.setdefault(variable, "1")
     _own = True
 
 

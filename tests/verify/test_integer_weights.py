@@ -30,3 +30,24 @@ def test_sums_of_the_reference_do_not_saturate(tmp_path):
 
 def test_other_models_keep_the_basic_optimisations(tmp_path):
     assert not has_int8_weights(product(tmp_path, W.astype(np.uint8)))
+
+
+def test_states_of_a_recurrence_are_quantised_over_the_whole_batch(tmp_path):
+    """Each of several threads of onnxruntime would take a part of the batch, and its own range."""
+    steps, batch, hidden = 4, 6, 8
+    generator = np.random.default_rng(0)
+    weights = [generator.integers(-100, 100, (1, hidden, 4 * hidden), np.int8) for _ in "wr"]
+    scales, zeros = np.full(1, 0.01, np.float32), np.zeros(1, np.int8)
+    arrays = dict(zip(("w", "r", "s", "z", "t", "v"), (*weights, *[scales, zeros] * 2), strict=True))
+    inputs = ["x", "w", "r", *[""] * 5, "s", "z", "t", "v"]
+    node = helper.make_node("DynamicQuantizeLSTM", inputs, ["y"], domain="com.microsoft", hidden_size=hidden)
+    ports = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [steps, batch, hidden])]
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [steps, 1, batch, hidden])
+    constants = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = helper.make_graph([node], "g", ports, [result], constants)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path / "m.onnx")
+    x = generator.standard_normal((steps, batch, hidden)).astype(np.float32)
+    one, several, told = (Reference(tmp_path / "m.onnx", threads).run({"x": x})["y"] for threads in (1, 3, None))
+    assert np.abs(one - several).max() > 1e-4
+    np.testing.assert_array_equal(told, one)

@@ -39,7 +39,23 @@ def every_result(
     """The first `results` results of an operator, see `applied`."""
     handler = handler_of(kind, opset)
     assert handler is not None, kind
-    names = (op.name(part, output), *(op.name(f"{part}_{number}", output) for number in range(1, results)))
-    result = handler(replace(op, kind=kind, opset=opset, inputs=inputs, outputs=names, attributes=attributes))
+    inner = inner_op(op, kind, *inputs, part=part, output=output, opset=opset, results=results, **attributes)
+    result = handler(inner)
     values = (result,) if isinstance(result, Value) else tuple(value for value in result if value is not None)
     return values[:results]
+
+
+def inner_op(
+    op: Op,
+    kind: str,
+    *inputs: Value | None,
+    part: str = "",
+    output: int = 0,
+    opset: int = COMPOSED_OPSET,
+    results: int = 1,
+    **attributes: Any,
+) -> Op:
+    """An operator that another one is made of, with the first `results` results, named after the intermediate tensor
+    `part`."""
+    names = (op.name(part, output), *(op.name(f"{part}_{number}", output) for number in range(1, results)))
+    return replace(op, kind=kind, opset=opset, inputs=inputs, outputs=names, attributes=attributes)

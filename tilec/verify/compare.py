@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from tilec.verify.inputs import Array
@@ -69,24 +70,45 @@ def compare(name: str, actual: Any, expected: Any, tolerance: float, source: flo
         return Comparison(name, inf, tolerance, f"type {actual.dtype} instead of {expected.dtype}")
     if actual.dtype.kind not in "fVc":
         return _compare_exactly(name, actual, expected, tolerance)
-    a, b = actual.astype(np.float64), expected.astype(np.float64)
-    finite = np.isfinite(b)
-    # Equality covers infinities of the same sign.
-    wrong = ~finite & ~((a == b) | (np.isnan(a) & np.isnan(b))) | (finite & ~np.isfinite(a))
-    if wrong.any():
-        where = tuple(int(i) for i in np.argwhere(wrong)[0])
-        count = int(wrong.sum())
-        return Comparison(name, inf, tolerance, f"{_at(actual, expected, where)}, {count} such elements")
-    difference = np.zeros_like(b)
-    np.subtract(a, b, out=difference, where=finite)
-    np.abs(difference, out=difference)
-    largest = float(difference.max(initial=0.0))
-    scale = max(source, float(np.abs(b).max(initial=0.0, where=finite)))
+    difference = _difference(actual, expected)
+    largest = max(float(difference.max(initial=0.0)), -float(difference.min(initial=0.0)))
+    if not isfinite(largest):
+        a, b = actual.astype(np.float64), expected.astype(np.float64)
+        finite = np.isfinite(b)
+        # Equality covers infinities of the same sign.
+        wrong = ~finite & ~((a == b) | (np.isnan(a) & np.isnan(b))) | (finite & ~np.isfinite(a))
+        if wrong.any():
+            where = tuple(int(i) for i in np.argwhere(wrong)[0])
+            count = int(wrong.sum())
+            return Comparison(name, inf, tolerance, f"{_at(actual, expected, where)}, {count} such elements")
+        difference[~finite] = 0.0
+        largest = float(np.abs(difference).max(initial=0.0))
+    scale = max(source, largest_magnitude(expected))
     error = largest / scale if scale else (inf if largest else 0.0)
     if error <= tolerance:
         return Comparison(name, error, tolerance)
-    where = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))
+    where = tuple(int(i) for i in np.unravel_index(int(np.abs(difference).argmax()), difference.shape))
     return Comparison(name, error, tolerance, _at(actual, expected, where))
+
+
+def largest_magnitude(values: Array) -> float:
+    """The largest finite magnitude of numbers, 0 of none."""
+    if values.dtype.kind in "Vc":
+        values = values.astype(np.float64)
+    if not values.size:
+        return 0.0
+    most = max(float(values.max()), -float(values.min()))
+    if isfinite(most):
+        return most
+    wide = np.abs(values.astype(np.float64))
+    return float(wide.max(initial=0.0, where=np.isfinite(wide)))
+
+
+def _difference(actual: Array, expected: Array) -> NDArray[np.float64]:
+    """The differences in f64, of types of NumPy's own without copies in it."""
+    a, b = (each.astype(np.float64) if each.dtype.kind in "Vc" else each for each in (actual, expected))
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(np.subtract(a, b, dtype=np.float64))
 
 
 def _compare_values(name: str, actual: Any, expected: Any, tolerance: float) -> Comparison:

@@ -22,7 +22,7 @@ from tilec.ir.types import HALVES, numpy_dtype
 from tilec.ir.weights import read_constant
 from tilec.lower.promote_halves import PROMOTED_TTYPE, promote_halves, read_wide
 from tilec.verify.ball_arithmetic import UNIT_ROUNDOFF
-from tilec.verify.compare import Comparison, compare
+from tilec.verify.compare import Comparison, compare, largest_magnitude
 from tilec.verify.inputs import Array
 from tilec.verify.rounding_bounds import enclosures, quantising
 from tilec.verify.sensitivity import AMPLITUDE, Floats, Movement, deviations, disturbed, explained, flipped
@@ -175,10 +175,7 @@ def _behind_jumps(group: Group, plan: Plan) -> frozenset[str]:
 
 def _largest(values: Array) -> float:
     """The largest finite magnitude, 0 for integers."""
-    if values.dtype.kind not in "fV":
-        return 0.0
-    wide = np.abs(values.astype(np.float64))
-    return float(wide.max(initial=0.0, where=np.isfinite(wide)))
+    return largest_magnitude(values) if values.dtype.kind in "fV" else 0.0
 
 
 def evaluated(

@@ -39,13 +39,15 @@ class Reference:
             raise UnavailableError(f"onnxruntime is not installed: {error}", hint="Install onnxruntime.") from error
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # errors are raised
-        options.intra_op_num_threads = threads or 0
         # It runs twice: packing weights would only take memory.
         options.add_session_config_entry("session.disable_prepacking", "1")
         # Its quantised products round biases to units of the sum (seen: 1e-5 of the largest result).
         options.add_session_config_entry("session.disable_quant_qdq", "1")
         level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        if has_int8_weights(model):
+        quantised = has_int8_weights(model)
+        # Of a quantised recurrence each of its threads takes a part of the batch, and quantises states over that alone.
+        options.intra_op_num_threads = threads or (1 if quantised else 0)
+        if quantised:
             # The extended level rewrites int8 weights as uint8, of which no processor saturates a sum.
             level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
             options.add_session_config_entry("session.x64quantprecision", "1")

@@ -16,7 +16,7 @@ import numpy as np
 
 from tilec.errors import TilecError, UnavailableError
 from tilec.ir.plan import Plan
-from tilec.verify.compare import Comparison, compare
+from tilec.verify.compare import Comparison, compare, largest_magnitude
 from tilec.verify.inputs import Array
 from tilec.verify.locate import Divergence, wrong_group
 from tilec.verify.look_budget import LookBudget, LookTooLong
@@ -154,7 +154,7 @@ def _judged(comparison: Comparison, actual: Any, expected: Any, moved: Movement 
     """The comparison, passed when the distance is explained."""
     if moved is None or not isinstance(actual, np.ndarray) or not isinstance(expected, np.ndarray):
         return comparison
-    scale = _largest(expected)
+    scale = largest_magnitude(expected) if expected.dtype.kind in "fViub" else 0.0
     if not explained(actual, expected, moved, comparison.tolerance * scale).all() and not moved.covers(
         actual, expected
     ):
@@ -179,10 +179,3 @@ def _against_one(
     again = compare(name, actual, second, comparison.tolerance)
     again = again if again.passed else _judged(again, actual, second, moved.get(name))
     return replace(again, against=judge) if again.passed else comparison
-
-
-def _largest(values: Array) -> float:
-    if values.dtype.kind not in "fViub":
-        return 0.0
-    wide = np.abs(values.astype(np.float64))
-    return float(wide.max(initial=0.0, where=np.isfinite(wide)))

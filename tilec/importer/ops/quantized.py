@@ -143,14 +143,20 @@ def _dequantize(op: Op) -> Value:
 
 @operator("DynamicQuantizeLinear")
 def _dynamic(op: Op) -> tuple[Value, ...]:
-    """Quantisation to u8 over the range of the input, extended to include 0: result, scale, zero point."""
+    return quantised_over_ranges(op, 0)
+
+
+def quantised_over_ranges(op: Op, kept: int) -> tuple[Value, Value, Value]:
+    """Quantisation to u8 over the range of the input, extended to include 0: result, scale, zero point. Every index of
+    the first `kept` dimensions has a range of its own."""
     x = op.value(0)
-    every = tuple(range(x.rank))
+    every = tuple(range(kept, x.rank))
     low = op.reduce("min", every, keep=False, part="low", x=x)
     high = op.reduce("max", every, keep=False, part="high", x=x)
     least, most = op.map("minimum(x, 0.0)", x=low, part="least"), op.map("maximum(x, 0.0)", x=high, part="most")
     scale = op.map("where(low == high, 1.0, (high - low) / 255.0)", low=least, high=most, output=1)
     zero = op.map("u8(round(-low / s))", s=scale, low=least, output=2)
     axes = op.axes_of(x.shape)
-    quotient = formula("x / s", x=x.access([a.var for a in axes]), s=scale.at(()))
-    return op.emit(axes, requantized(quotient, widened(zero, (), "f32"), "u8"), "u8"), scale, zero
+    index = [a.var for a in axes]
+    quotient = formula("x / s", x=x.access(index), s=scale.at(index[:kept]))
+    return op.emit(axes, requantized(quotient, widened(zero, index[:kept], "f32"), "u8"), "u8"), scale, zero

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilec.importer.builder import Axis
-from tilec.importer.compose import every_result
+from tilec.importer.compose import inner_op
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.movement import MAX_PARTS, concatenated, transposed
+from tilec.importer.ops.quantized import quantised_over_ranges
 from tilec.importer.serial_loop import BodyResults, serial_loop
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
@@ -243,18 +244,21 @@ def _product(
 ) -> Value:
     """The sum of products of two elements over the last axis; `weight` is 0 for W, 1 for R.
 
-    With weights of small integers the other factor is quantised to u8 over its range, and the sum is exact in i32.
+    With weights of small integers the other factor is quantised to u8 over its range, a state over that of each
+    direction, and the sum is exact in i32.
     """
     *spatial, inner = axes
     (x, index), (w, row) = left, right
     if r.scales is None:
         return r.op.emit(spatial, formula("x * w", x=x.access(index), w=w.access(row)), r.x.ttype, [inner], part=part)
     scale = r.scales[weight]
-    values, step, zero = every_result(r.op, "DynamicQuantizeLinear", x, part=f"{part}_factor", results=3)
-    shift = {"z": zero.access(()), "v": scale.of(scale.zero, *row[:2])}
+    kept = 1 if weight == 1 and r.shape[0] != Const(1) else 0
+    quantiser = inner_op(r.op, "DynamicQuantizeLinear", x, part=f"{part}_factor", results=3)
+    values, step, zero = quantised_over_ranges(quantiser, kept)
+    shift = {"z": zero.access(index[:kept]), "v": scale.of(scale.zero, *row[:2])}
     body = formula("(i32(x) - i32(z)) * (i32(w) - i32(v))", x=values.access(index), w=w.access(row), **shift)
     total = r.op.emit(spatial, body, "i32", [inner], part=f"{part}_sum")
-    factors = {"s": step.access(()), "t": scale.of(scale.scale, *row[:2])}
+    factors = {"s": step.access(index[:kept]), "t": scale.of(scale.scale, *row[:2])}
     body = formula("f32(x) * (s * t)", x=total.access([axis.var for axis in spatial]), **factors)
     return r.op.emit(spatial, body, "f32", part=part)
 

@@ -408,7 +408,9 @@ def test_an_lstm_of_integers(tmp_path: Path, direction: str, rows: bool) -> None
         arrays: Arrays = [normal(t, b, i), *weights, *(states if full else [None] * 5)]
         arrays += [scales[0], zeros[0], scales[1], zeros[1]]
         options = {"direction": direction, "hidden_size": h, "outputs": 3}
-        contrib(tmp_path, "DynamicQuantizeLSTM", arrays, known=(1, 2, 8, 9, 10, 11), atol=4e-3, **options)
+        # onnxruntime has zeros behind the ends of sequences that it reads backwards, and they are in its range.
+        atol = 4e-3 if full and direction != "forward" else 1e-6
+        contrib(tmp_path, "DynamicQuantizeLSTM", arrays, known=(1, 2, 8, 9, 10, 11), atol=atol, **options)
 
 
 def test_a_fourier_transform_of_real_numbers_which_onnxruntime_has_on_gpus_only(tmp_path: Path) -> None:
