@@ -115,6 +115,14 @@ COUNTED = [
 EXPANDED = [*COUNTED, node("Expand", "two shape", "many"), node("Exp", "many", "y")]
 FILLED = [*COUNTED, node("ConstantOfShape", "shape", "zeros"), node("Exp", "zeros", "y")]
 TILED = [*COUNTED, node("Tile", "x shape", "many"), node("Exp", "many", "y")]
+BESIDE_CONSTANTS = [
+    *COUNTED[:4],
+    node("Concat", "second k four", "shape", axis=0),
+    node("Expand", "two shape", "many"),
+    node("Exp", "many", "y"),
+]
+"""A shape of which constants are known, and nothing that has to do with sizes."""
+
 RESHAPED = [
     *COUNTED,
     node("Min", "k first", "nothing"),
@@ -161,6 +169,7 @@ WEIGHTS: dict[str, NDArray[Any]] = {
         (KEEP, ("n", 4), ["compress_1"], ["compress_1 <= n"]),
         (TOP, ("n",), ["topk_1"], ["topk_1 <= n"]),
         (EXPANDED, ("n", 4), ["expand_1"], []),
+        (BESIDE_CONSTANTS, ("n", 4), ["expand_1"], []),
         (FILLED, ("n", 4), ["constantofshape_1"], []),
         (TILED, ("n", 4), ["tile_1"], []),
         (RESHAPED, ("n", 4), ["reshape_1"], []),

@@ -48,12 +48,12 @@ _Known = Mapping[str, tuple[tuple[int, ...], Ratios]]
 
 
 def fold_ratios(expr: TensorExpr, values: Mapping[str, Value], ttype: str) -> Ratios | None:
-    """The elements of a small tensor as ratios of sizes; None where it has nothing to do with sizes."""
+    """The elements of a small tensor as ratios of sizes; None where nothing is known of its operands."""
     domain, names = static(expr.extents), operands(expr)
     if ttype not in TYPES or domain is None or prod(domain) > MAX_ELEMENTS or isinstance(expr.body, Reduce):
         return None
     sizes = variables(expr.value) - set(expr.iterators)
-    if not sizes and all(values[name].ratios is None and values[name].elements is None for name in names):
+    if not sizes and not any(_is_known_in_part(values[name]) for name in names):
         return None
     known: dict[str, tuple[tuple[int, ...], Ratios]] = {}
     for name in names:
@@ -67,6 +67,10 @@ def fold_ratios(expr: TensorExpr, values: Mapping[str, Value], ttype: str) -> Ra
         for point in points(*(range(extent) for extent in domain))
     )
     return elements if any(element is not None for element in elements) else None
+
+
+def _is_known_in_part(value: Value) -> bool:
+    return value.ratios is not None or value.elements is not None or value.array is not None
 
 
 def ratios_in(value: Value) -> Ratios | None:
