@@ -19,11 +19,10 @@ from tests.open_conformance.other_sizes import KINDS, other_sizes
 from tests.open_conformance.references import in_child
 from tests.open_conformance.table import behind, by_operator
 
-RUN = ["concat_2d_axis_1", "gemm_beta"]
+RUN = ["add_bcast", "concat_2d_axis_1", "gemm_beta"]
 """Cases that are compiled and run at all sizes."""
 
 IMPORTED = [
-    "add_bcast",
     "argmax_keepdims_example",
     "averagepool_2d_pads",
     "batchnorm_example",

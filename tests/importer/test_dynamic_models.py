@@ -55,8 +55,13 @@ def attention() -> Case:
     ]
     inputs = {"q": ("s77", 2, "s69", 4), "k": ("s60", 2, "s49", 4), "v": ("s12", 2, "s34", 4)}
     sizes = [{"s77": b, "s69": n, "s49": m} for b, n, m in ((1, 1, 1), (2, 3, 5), (3, 7, 2))]
-    equal = ["s60 = s77 (scores)", "s34 = s49 (y)", "s12 = s77 (y)"]
-    return Case(nodes, inputs, ["y"], {"scale": np.float32(0.5)}, sizes, equal, {"s49": 3, "s34": 4})
+    sizes = [{**each, "s60": each["s77"], "s12": 1} for each in sizes]
+    known = [
+        "s34 = s49 (y)",
+        "s77 == s60 or s77 == 1 or s60 == 1 (scores)",
+        "where(s77 == 1, s60, s77) == s12 or where(s77 == 1, s60, s77) == 1 or s12 == 1 (y)",
+    ]
+    return Case(nodes, inputs, ["y"], {"scale": np.float32(0.5)}, sizes, known, {"s49": 3, "s34": 4})
 
 
 def unet() -> Case:
@@ -139,9 +144,10 @@ def encoder() -> Case:
         "width": ints(width),
         "scale": np.float32(0.5),
     }
-    sizes = [{tokens: n, batch: b} for n, b in ((1, 1), (5, 2), (3, 4))]
+    sizes = [{tokens: n, batch: b, "s2": n if b > 2 else 1, "s3": n} for n, b in ((1, 1), (5, 2), (3, 4))]
     inputs = {"x": (tokens, batch, width), "mask": ("s2", "s3")}
-    return Case(nodes, inputs, ["y"], weights, sizes, ["s2 = s0 (masked)", "s3 = s0 (masked)"])
+    known = ["s3 == s0 or s3 == 1 (o0)", "s2 == s0 or s2 == 1 (o2)"]
+    return Case(nodes, inputs, ["y"], weights, sizes, known)
 
 
 def spectrum() -> Case:

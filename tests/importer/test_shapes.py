@@ -1,4 +1,4 @@
-"""Symbolic shapes: broadcasting, reshapes, and the index algebra of reshapes."""
+"""Symbolic shapes: reshapes, and the index algebra of reshapes."""
 
 from itertools import product
 from math import prod
@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from tilec.importer.shapes import (
     ShapeError,
-    UndecidedError,
-    broadcast,
     require_same,
     reshape_index,
     same,
@@ -27,33 +25,6 @@ def shape(text: str) -> tuple[Expr, ...]:
     call = parse_expr(f"shape({text})")
     assert isinstance(call, Call)
     return call.args
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "expected"),
-    [
-        ("2, 3", "3", "[2, 3]"),
-        ("2, 1", "1, 3", "[2, 3]"),
-        ("batch, 1, seq", "heads, 1", "[batch, heads, seq]"),
-        ("batch, past + 1", "1, 1 + past", "[batch, past + 1]"),
-        ("", "4", "[4]"),
-        ("0", "1", "[0]"),
-        ("seq", "minimum(512, seq)", "[seq]"),
-    ],
-)
-def test_broadcast(a: str, b: str, expected: str) -> None:
-    assert shape_text(broadcast(shape(a), shape(b))) == expected
-
-
-def test_broadcast_that_fails_or_depends() -> None:
-    with pytest.raises(ShapeError, match="3 meets 4"):
-        broadcast(shape("2, 3"), shape("4"))
-    with pytest.raises(UndecidedError, match="n meets 4: whether n == 4 depends on the sizes") as error:
-        broadcast(shape("n"), shape("4"))
-    assert error.value.symbols == ("n",)
-    with pytest.raises(UndecidedError) as error:
-        broadcast(shape("n"), shape("m"))
-    assert error.value.symbols == ("m", "n")
 
 
 @pytest.mark.feature("B06")

@@ -29,3 +29,9 @@ def test_a_size_is_taken_for_what_the_others_add_up_to() -> None:
     fits = Constraint(parse_expr("past + seq <= total"))
     found = legal_pivots(("past", "seq", "total"), {"seq": SymbolRange(likely=(100,))}, [fits])
     assert pivot_sizes(("past", "seq", "total"), found) == {"past": 128, "seq": 100, "total": 228}
+
+
+def test_sizes_that_are_equal_unless_one_is_1_are_equal() -> None:
+    fits = Constraint(parse_expr("total == past + seq or total == 1"))
+    found = legal_pivots(("past", "seq", "total"), {"seq": SymbolRange(likely=(100,))}, [fits])
+    assert pivot_sizes(("past", "seq", "total"), found) == {"past": 128, "seq": 100, "total": 228}

@@ -120,3 +120,12 @@ def test_a_budget_leaves_variants_and_one_sample() -> None:
 def test_a_plan_without_symbols_has_one_and_impossible_sizes_none() -> None:
     assert sample_sizes(plan_of([[variant("True")]], {})) == ({},)
     assert sample_sizes(plan_of([[variant("True")]], {"a": SymbolRange(1, 9)}, ("a >= 20",))) == ()
+
+
+def test_sizes_that_broadcast_are_equal_in_some_and_1_in_others() -> None:
+    variants = [variant("t >= 8 and m == t"), variant("m == t"), variant("True")]
+    ranges = {"t": SymbolRange(2, 5000), "m": SymbolRange(1, 5000)}
+    plan = plan_of([variants], ranges, ("m == t or m == 1",))
+    samples = sample_sizes(plan)
+    assert {variant_number(plan.groups[0], sizes) for sizes in samples} == {0, 1, 2}
+    assert all(sizes["m"] in (1, sizes["t"]) for sizes in samples)

@@ -188,3 +188,19 @@ def test_quotients_without_a_rest_are_solved() -> None:
     assert facts.constraints == ()
     left = facts_from("a // 9 == b // 3")
     assert [text_of(each.holds) for each in left.constraints] == ["a // 9 == b // 3"]
+
+
+def test_a_size_that_fits_another_one() -> None:
+    either = "a == b or a == 1 or b == 1"
+    known = facts_from(either)
+    assert [text_of(each.holds) for each in known.constraints] == [either]
+    assert decided(known, parse_expr("b == 1 or b == a or a == 1"))
+    assert decided(known, parse_expr("a == b or a == 1")) is None
+    for told in ("where(a == 1, b, a) == b", "c * where(a == 1, b, a) * 8 == b * c * 8"):
+        more = assumed(known, parse_expr(told), "product")
+        assert [(text_of(each.holds), each.origin) for each in more.constraints] == [("a == b or a == 1", "product")]
+        assert more.says_more_than(known)
+        assert not more.says_more_than(more)
+    assert not known.says_more_than(SizeFacts(SYMBOLS))
+    other = assumed(SizeFacts(SYMBOLS), parse_expr("where(a == 1, b, a) == b"), "computed")
+    assert [text_of(each.holds) for each in other.constraints] == ["where(a == 1, b, a) == b"]

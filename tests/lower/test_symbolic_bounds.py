@@ -82,6 +82,8 @@ def test_bounds_with_symbols_are_upper_bounds(a: Expr, n: int) -> None:
         ("minimum(minimum(i*6, N - 6) + 5, 9999) - minimum(minimum(i*6, N - 6), 9999) + 1", "6"),
         ("maximum(i*6 + 5, N) - maximum(i*6 - 1, N)", "6"),
         ("i*N + 3", "N * 3 + 3"),
+        ("minimum(i*8 + 8, N) - minimum(i*8, N - 1)", "8"),
+        ("minimum(minimum(i*8 + 7, N - 1) + 1, N) - maximum(minimum(i*8, N - 1), 0)", "8"),
     ],
 )
 def test_sharp_bounds_with_symbols(text: str, bound: str) -> None:

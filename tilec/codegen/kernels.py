@@ -16,6 +16,7 @@ from tilec.codegen.symbol_sources import symbol_parts
 from tilec.errors import ArtifactError
 from tilec.ir.algebra import simplify_scalar
 from tilec.ir.call_segments import call_results, loop_spans, segment_of
+from tilec.ir.equal_sizes import group_where, plan_where
 from tilec.ir.expr import Binary, Const, Expr, constant_value
 from tilec.ir.expr import Call as Function
 from tilec.ir.graph import Call
@@ -136,6 +137,7 @@ _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 
 def _legal(program: Program, group: Group, variant: Variant, plan: Plan) -> Program:
     """The program, if its verifier agrees and all that the plan says shows in it. Raises ArtifactError."""
+    group, plan = group_where(group, variant.guard), plan_where(plan, variant.guard)
     unused = unused_decisions(group, variant, plan, program)
     if unused:
         raise PlanError(unused[0], group.name)

@@ -155,8 +155,8 @@ def _placed(
     """All nodes translated or left to onnxruntime, and the inputs whose contents would have been required.
 
     Translation restarts when a sequence, which exists only during import, is read by a node that falls back or is an
-    output: the nodes that create it have to fall back as well. It restarts with fewer symbols when nodes demand that
-    sizes are equal.
+    output: the nodes that create it have to fall back as well. It restarts when nodes demand that sizes are equal, with
+    fewer symbols, or that one is repeated along another.
     """
     forced: dict[int, Unsupported] = {}
     if context.opset not in OPSETS:
@@ -172,7 +172,7 @@ def _placed(
         outputs = model.proto.graph.output
         sequences = [info.name for info in outputs if isinstance(scope.get(info.name), Items | Maybe)]
         more = forced_by((*fallbacks.sequences, *sequences), nodes, scope) - set(forced)
-        learnt = builder.sizes.facts.values.keys() != facts.values.keys()
+        learnt = builder.sizes.facts.says_more_than(facts)
         if not more and not learnt:
             return builder, scope, fallbacks, asked
         if learnt and not more:

@@ -82,6 +82,10 @@ class NodeSizes:
         """Whether a condition holds for all sizes (True), for none (False), or for some (None)."""
         return decided(self._known.facts, condition)
 
+    def is_given(self, symbol: str) -> bool:
+        """Whether a symbol is a size that inputs have on their own, which no call reports."""
+        return symbol in self._known.facts.solvable
+
     def assume(self, condition: Expr, message: str) -> None:
         """Go on as if a condition holds; sizes that break it are refused. Raises ShapeError with the message where none
         fulfil it, UndecidedError where nothing may be assumed."""

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilec.importer.broadcasting import broadcast, repeated_index
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.names import LETTERS, REDUCED, identifier
 from tilec.importer.node_inputs import NodeInputs
-from tilec.importer.shapes import broadcast, is_single, size_of
+from tilec.importer.shapes import size_of
 from tilec.importer.sums import wide
 from tilec.importer.value import Value
 from tilec.importer.weights import Stored
@@ -142,10 +143,14 @@ class Op(NodeInputs):
     def _body(self, text: str, operands: Operands, axes: Sequence[Axis]) -> Expr:
         """The body with operands read at the iterators; literals only beside a tensor or an index that determines their
         type."""
-        reading = {n: v.at(_index(v, axes)) if isinstance(v, Value) else _literal(v) for n, v in operands.items()}
+        reading = {n: v.at(self._index(v, axes)) if isinstance(v, Value) else _literal(v) for n, v in operands.items()}
         if all(isinstance(value, Const) for value in reading.values()):
-            reading |= {n: v.access(_index(v, axes)) for n, v in operands.items() if isinstance(v, Value)}
+            reading |= {n: v.access(self._index(v, axes)) for n, v in operands.items() if isinstance(v, Value)}
         return formula(text, **reading)
+
+    def _index(self, value: Value, axes: Sequence[Axis]) -> tuple[Expr, ...]:
+        """The index at which a broadcast operand is read."""
+        return repeated_index(value.shape, axes[len(axes) - value.rank :], self.sizes)
 
     def _ttype(self, text: str, operands: Operands) -> str:
         """The type of a body over tensors of these types."""
@@ -170,19 +175,6 @@ class Op(NodeInputs):
 
 Operand = Value | Expr | Scalar
 Operands = Mapping[str, Operand]
-
-
-def _index(value: Value, axes: Sequence[Axis]) -> tuple[Expr, ...]:
-    """The index at which a broadcast operand is read."""
-    return broadcast_index(value.shape, axes[len(axes) - value.rank :])
-
-
-def broadcast_index(shape: Sequence[Expr], aligned: Sequence[Axis]) -> tuple[Expr, ...]:
-    """The index at which a tensor of some shape is read by the axes of its broadcast: 0 where it is repeated."""
-    return tuple(
-        Const(0) if is_single(extent) and not is_single(axis.extent) else axis.var
-        for extent, axis in zip(shape, aligned, strict=True)
-    )
 
 
 def _literal(value: Expr | Scalar) -> Expr:

@@ -1,4 +1,4 @@
-"""Symbolic shapes: comparison, broadcasting and reshaping of extents that are integer expressions of symbols.
+"""Symbolic shapes: comparison and reshaping of extents that are integer expressions of symbols.
 
 Equality, divisibility and products of extents are decided for all values of the symbols (shape constraints as in
 BladeDISC).
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tilec.importer.formula import formula
-from tilec.ir.algebra import bounds_of, equal, simplify
-from tilec.ir.expr import Binary, Call, Const, Expr, Var, constant_value, variables
+from tilec.ir.algebra import bounds_of, equal, simplify, simplify_scalar
+from tilec.ir.expr import Binary, Const, Expr, Var, constant_value, variables
 from tilec.ir.size_facts import divides
 from tilec.ir.text import text_of
 
@@ -52,6 +52,12 @@ class Sizes(Protocol):
     def same(self, a: Expr, b: Expr) -> bool | None:
         """Whether two extents are equal for all sizes (True), for none (False), or for some (None)."""
 
+    def decided(self, condition: Expr) -> bool | None:
+        """Whether a condition holds for all sizes (True), for none (False), or for some (None)."""
+
+    def is_given(self, symbol: str) -> bool:
+        """Whether a symbol is a size that inputs have on their own."""
+
     def assume(self, condition: Expr, message: str) -> None:
         """Go on as if a condition holds. Raises ShapeError where it never does, UndecidedError where it may not be
         assumed."""
@@ -69,6 +75,15 @@ class Proven:
     def same(self, a: Expr, b: Expr) -> bool | None:
         """Whether two extents are equal for all sizes (True), for none (False), or for some (None)."""
         return same(a, b)
+
+    def decided(self, condition: Expr) -> bool | None:
+        """Whether a condition holds for all sizes (True), for none (False), or for some (None)."""
+        plain = simplify_scalar(condition)
+        return bool(plain.value) if isinstance(plain, Const) else None
+
+    def is_given(self, symbol: str) -> bool:
+        """Whether a symbol is a size that inputs have on their own."""
+        return bool(symbol)
 
     def assume(self, condition: Expr, message: str) -> None:
         """Raises UndecidedError."""
@@ -105,63 +120,6 @@ def require_same(a: Expr, b: Expr, what: str, sizes: Sizes = PROVEN) -> None:
             raise ShapeError(f"{what}: {text_of(a)} and {text_of(b)} differ")
         case None:
             sizes.assume(Binary("==", a, b), what)
-
-
-def broadcast(*shapes: Sequence[Expr], sizes: Sizes = PROVEN) -> tuple[Expr, ...]:
-    """The common shape of operands, aligned at the last dimension. Extents that may be equal are assumed to be: a size
-    of 1 that the model does not declare is not repeated. Raises ShapeError and UndecidedError."""
-    rank = max((len(shape) for shape in shapes), default=0)
-    result: list[Expr] = []
-    for dimension in range(-rank, 0):
-        extent: Expr = Const(1)
-        for shape in shapes:
-            if len(shape) >= -dimension:
-                extent = _join(extent, shape[dimension], shapes, sizes)
-        result.append(extent)
-    return tuple(result)
-
-
-def _join(a: Expr, b: Expr, shapes: Sequence[Sequence[Expr]], sizes: Sizes) -> Expr:
-    if b == Const(1) or equal(a, b):
-        return a
-    if a == Const(1):
-        return b
-    described = " and ".join(shape_text(shape) for shape in shapes)
-    for longer, shorter in ((a, b), (b, a)):
-        if isinstance(shorter, Call) and shorter.fn == "minimum" and longer in shorter.args:
-            # A slice of a table by a size: valid sizes are at most the extent of the table.
-            table = next(each for each in shorter.args if each != longer)
-            sizes.demand(Binary("<=", longer, table), f"shapes {described} broadcast")
-            return longer
-    for longer, shorter in ((a, b), (b, a)):
-        if is_single(shorter) and not is_single(longer):
-            sizes.assume(_one_at_least(shorter), f"shapes {described} broadcast")
-            return longer
-    alike = sizes.same(a, b)
-    if alike is False and sizes.same(a, Const(1)) is False and sizes.same(b, Const(1)) is False:
-        raise ShapeError(f"shapes {described} cannot be broadcast: {text_of(a)} meets {text_of(b)}")
-    if not alike:
-        sizes.assume(Binary("==", a, b), f"shapes {described} broadcast, {text_of(a)} meets {text_of(b)}")
-    return a if _simpler(a, b) else b
-
-
-def is_single(extent: Expr) -> bool:
-    """Whether a dimension has no more than one element: of its first `minimum(n, 1)`, say."""
-    return extent == Const(1) or bounds_of(extent)[1] == 1
-
-
-def _one_at_least(extent: Expr) -> Expr:
-    """The condition that a dimension is not empty, of a slice that what it is taken from is not."""
-    if isinstance(extent, Call) and extent.fn == "minimum":
-        whole = [each for each in extent.args if constant_value(each) is None]
-        if len(whole) == 1 and len(extent.args) == 2:
-            return Binary(">=", whole[0], Const(1))
-    return Binary(">=", extent, Const(1))
-
-
-def _simpler(a: Expr, b: Expr) -> bool:
-    """Whether the first of two equal extents is the one to go on with: a number, or the shorter text."""
-    return constant_value(a) is not None or (constant_value(b) is None and len(text_of(a)) <= len(text_of(b)))
 
 
 def solve_reshape(

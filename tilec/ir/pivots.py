@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from tilec.ir.equal_sizes import equal_sizes, made_equal
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import children, variables
 from tilec.ir.sizes import ANY_SIZE, DEFAULT_SIZE, Constraint, SymbolRange, pivot_sizes
@@ -20,8 +21,13 @@ def legal_pivots(
 
     A symbol with likely sizes keeps them.
     """
-    conditions = [each.holds for each in constraints]
+    known = tuple(constraints)
+    conditions = [each.holds for each in known]
     usual = pivot_sizes(symbols, ranges)
+    alike = made_equal(usual, equal_sizes(known))
+    if alike != usual and all(ranges.get(s, ANY_SIZE).holds(alike[s]) for s in symbols):
+        told = {s: replace(ranges.get(s, ANY_SIZE), likely=(alike[s],)) for s in symbols if alike[s] != usual[s]}
+        ranges, usual = {**ranges, **told}, alike
     broken = [holds for holds in conditions if not integer(holds, usual)]
     free = {s for holds in broken for s in variables(holds) if not ranges.get(s, ANY_SIZE).likely}
     for target in TARGETS if free else ():

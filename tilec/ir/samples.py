@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilec.ir.bind_plan import plan_sizes, variant_at
+from tilec.ir.equal_sizes import equal_sizes, made_equal
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Const, Expr, variables
 from tilec.ir.plan import Group, Plan, Variant
@@ -147,12 +148,15 @@ def _candidates(plan: Plan, weights: Mapping[Goal, int], seed: int, cost: Callab
         goals = {goal for goal in weights if _shows(goal, sizes)}
         found[key] = _Candidate(dict(sizes), frozenset(goals | variants), cost(sizes))
 
+    equal = equal_sizes(plan.constraints)
     for sizes in _proposed(plan, weights, seed):
-        add(sizes)
+        for each in _broadcasting(sizes, equal):
+            add(each)
     every = {("variant", n, place) for n, each in enumerate(guards) for place in range(len(each))}
     if not every <= reached:
         for sizes in _further(plan, seed):
-            add(sizes, only_new=True)
+            for each in _broadcasting(sizes, equal):
+                add(each, only_new=True)
     return list(found.values())
 
 
@@ -277,6 +281,16 @@ def _proposed(plan: Plan, weights: Mapping[Goal, int], seed: int) -> Iterator[Si
             yield {**{s: int(generator.choice(values[s])) for s in entries}, **sizes}
     for _ in range(DRAWN):
         yield {symbol: _drawn(entry, generator) for symbol, entry in entries.items()}
+
+
+def _broadcasting(sizes: Sizes, equal: Mapping[str, Expr]) -> Iterator[Sizes]:
+    """Sizes, and those with sizes equal that are so unless one is 1, or with one of these 1."""
+    yield sizes
+    if equal:
+        alike = made_equal(sizes, equal)
+        yield alike
+        names = sorted(equal.keys() | {name for value in equal.values() for name in variables(value)})
+        yield {**alike, names[sum(sizes.values()) % len(names)]: 1}
 
 
 def _drawn(entry: SymbolRange, generator: np.random.Generator) -> int:

@@ -6,7 +6,7 @@ part of its range. Every other condition stays as it is, to be checked when size
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd, lcm, prod
 
@@ -55,6 +55,15 @@ class SizeFacts:
             reported=tuple(symbol for symbol in self.reported if symbol not in gone),
         )
 
+    def says_more_than(self, other: SizeFacts) -> bool:
+        """Whether shapes are others than with other facts: a size has a value, or fits another one."""
+        return self.values.keys() != other.values.keys() or not self._fitting() <= other._fitting()
+
+    def _fitting(self) -> set[Expr]:
+        """The conditions that a size which inputs have is another one or 1."""
+        pairs = (each.holds for each in self.constraints if sum(1 for _ in alternatives(each.holds)) == 2)
+        return {holds for holds in pairs if not variables(holds) & set(self.reported)}
+
     def reduced(self, expr: Expr) -> Expr:
         """The expression without symbols that have a value."""
         if not self.values:
@@ -72,7 +81,7 @@ def decided(facts: SizeFacts, condition: Expr) -> bool | None:
     condition = facts.reduced(condition)
     plain = simplify_scalar(condition)
     if not isinstance(plain, Const):
-        if any(each.holds in (condition, plain) for each in facts.constraints):
+        if any(each.holds in (condition, plain) or _implies(each.holds, condition) for each in facts.constraints):
             return True
         plain = in_ranges(condition, facts.ranges)
     if isinstance(plain, Const):
@@ -108,7 +117,7 @@ def in_ranges(condition: Expr, ranges: Mapping[str, SymbolRange]) -> Expr:
 
 def assumed(facts: SizeFacts, condition: Expr, origin: str) -> SizeFacts:
     """The facts with one more condition, demanded by `origin`. Raises ContradictionError where no sizes fulfil it."""
-    condition = _normal(facts.reduced(condition))
+    condition = _of_broadcast(facts, _normal(facts.reduced(condition)))
     match decided(facts, condition):
         case True:
             return facts
@@ -121,7 +130,8 @@ def assumed(facts: SizeFacts, condition: Expr, origin: str) -> SizeFacts:
     if limited is not None:
         symbol, entry = limited
         return with_range(facts, symbol, replace(entry, origin=origin))
-    return replace(facts, constraints=(*facts.constraints, Constraint(condition, origin)))
+    stronger = tuple(each for each in facts.constraints if not _implies(condition, each.holds))
+    return replace(facts, constraints=(*stronger, Constraint(condition, origin)))
 
 
 def with_range(facts: SizeFacts, symbol: str, entry: SymbolRange) -> SizeFacts:
@@ -194,6 +204,33 @@ def divides(divisor: Expr, expr: Expr) -> Expr:
     return Binary("==", simplify(Binary("%", expr, divisor)), Const(0))
 
 
+def fits(extent: Expr, whole: Expr) -> Expr:
+    """The condition that a dimension is another one, or is repeated along it."""
+    return Binary("or", Binary("==", extent, whole), Binary("==", extent, Const(1)))
+
+
+def alternatives(condition: Expr) -> Iterator[Expr]:
+    """The conditions of which one holds."""
+    if isinstance(condition, Binary) and condition.op == "or":
+        yield from alternatives(condition.left)
+        yield from alternatives(condition.right)
+    else:
+        yield condition
+
+
+def _implies(condition: Expr, other: Expr) -> bool:
+    """Whether all alternatives of a condition are some of another one."""
+    return set(map(_unordered, alternatives(condition))) <= set(map(_unordered, alternatives(other)))
+
+
+def _unordered(condition: Expr) -> Expr:
+    """An equality with its sides in a fixed order."""
+    match condition:
+        case Binary("==", left, right) if text_of(right) < text_of(left):
+            return Binary("==", right, left)
+    return condition
+
+
 def range_of(condition: Expr) -> tuple[str, SymbolRange] | None:
     """The symbol and the range that a condition on one symbol alone amounts to; None for any other condition."""
     match condition:
@@ -264,6 +301,32 @@ def _normal(condition: Expr) -> Expr:
     if not isinstance(condition, Binary):
         return simplify_scalar(condition)
     return replace(condition, left=simplify(condition.left), right=simplify(condition.right))
+
+
+def _of_broadcast(facts: SizeFacts, condition: Expr) -> Expr:
+    """An equality; of the extent where two sizes broadcast and one of the two, that the other one fits it, also where
+    both are multiplied by the same sizes."""
+    if not (isinstance(condition, Binary) and condition.op == "=="):
+        return condition
+    sides = _without_common_factors(condition.left, condition.right)
+    for extent, whole in (sides, sides[::-1]):
+        match extent:
+            case Call("where", (Binary("==", size, Const(1)), other, no)) if no == size and whole in (size, other):
+                known = Binary("or", fits(size, other), Binary("==", other, Const(1)))
+                if decided(facts, known):
+                    return fits(other if whole == size else size, whole)
+    return condition
+
+
+def _without_common_factors(left: Expr, right: Expr) -> tuple[Expr, Expr]:
+    """Two products without the factors that both have; other expressions as they are."""
+    p, q = polynomial(left), polynomial(right)
+    if len(p) != 1 or len(q) != 1 or list(p.values()) != list(q.values()):
+        return left, right
+    (ours,), (theirs,) = p, q
+    shared = [atom for atom in dict.fromkeys(ours) for _ in range(min(ours.count(atom), theirs.count(atom)))]
+    rest, other = _quotient(ours, tuple(shared)), _quotient(theirs, tuple(shared))
+    return (left, right) if rest is None or other is None else (_product(rest), _product(other))
 
 
 def _solved(facts: SizeFacts, condition: Expr) -> tuple[str, Expr] | None:
@@ -371,8 +434,9 @@ def _quotient(term: Term, divisor: Term) -> Term | None:
 
 
 def _product(term: Iterable[Expr]) -> Expr:
-    product: Expr = Const(1)
-    for atom in term:
+    factors = tuple(term)
+    product: Expr = factors[0] if factors else Const(1)
+    for atom in factors[1:]:
         product = Binary("*", product, atom)
     return product
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilec.ir.equal_sizes import group_where, plan_where
 from tilec.ir.expr import Const, operands
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Buffer, Program
@@ -23,6 +24,7 @@ def lower(group: Group, variant: Variant, plan: Plan) -> Program:
     Its parameters are the tensors that the group reads from outside, in order of first use, then its outputs. Raises
     PlanError with a code of `REASONS` for a plan that is not legal.
     """
+    group, plan = group_where(group, variant.guard), plan_where(plan, variant.guard)
     refused = problems(group, variant, plan)
     if refused:
         raise PlanError(refused[0], group.name)

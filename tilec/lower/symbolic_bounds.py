@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from tilec.ir.algebra import KnownRanges, bounds_of, linear_form, polynomial, simplify
-from tilec.ir.expr import Binary, Call, Const, Expr, Var, rebuild, substitute, variables, walk
+from tilec.ir.expr import Binary, Call, Const, Expr, Var, constant_value, rebuild, substitute, variables, walk
 from tilec.ir.group_windows import Flags
 from tilec.ir.intervals import Candidates, Ints, Symbolic
 
@@ -288,14 +288,14 @@ class SymbolicBounds(Symbolic):
             return Const(int(values.max()) if values.size else 0)
         terms, _ = linear_form(expr)
         for atom, scale in terms.items():
-            for other, (left, right) in _cut_alike(atom, scale, terms):
-                # minimum(left, end) - minimum(right, end) <= maximum(left - right, 0)
+            for other, (left, right), apart in _cut_alike(atom, scale, terms):
+                # minimum(left, end + apart) - minimum(right, end) <= maximum(left - right, apart)
                 rest = self._exchange(self._exchange(expr, other, -scale, Const(0)), atom, scale, Const(0))
-                most = self.scale(self.maximum(self.subtract(left, right), Const(0)), scale)
+                most = self.scale(self.maximum(self.subtract(left, right), Const(apart)), scale)
                 limit = self.largest(self.add(rest, most))
                 if isinstance(limit, Const):
                     return limit
-        for atom, scale in terms.items():
+        for atom, scale in sorted(terms.items(), key=lambda term: not _is_start(*term)):
             match atom:
                 case Call("minimum" | "maximum" as fn, ends):
                     a, b = (self.largest(self._exchange(expr, atom, scale, end)) for end in ends)
@@ -336,6 +336,11 @@ def _turns(expr: Expr) -> bool:
     )
 
 
+def _is_start(atom: Expr, scale: int) -> bool:
+    """Whether a term is the start of a window that is cut at 0: without the cut it may be alike what it lessens."""
+    return isinstance(atom, Call) and atom.fn == "maximum" and scale < 0
+
+
 def _simpler(a: Expr, b: Expr) -> Expr:
     """The better of two upper limits: the smaller integer, an integer before an expression unless it is a large one,
     few factors, few terms."""
@@ -347,16 +352,17 @@ def _simpler(a: Expr, b: Expr) -> Expr:
     return min(a, b, key=lambda e: (max(map(len, polynomial(e))), sum(1 for _ in walk(e))))
 
 
-def _cut_alike(atom: Expr, scale: int, terms: dict[Expr, int]) -> Iterator[tuple[Expr, tuple[Expr, Expr]]]:
-    """Terms that a term which is cut by `minimum` or `maximum` is lessened by and that are cut at an end of its, each
-    with the other ends of the two."""
+def _cut_alike(atom: Expr, scale: int, terms: dict[Expr, int]) -> Iterator[tuple[Expr, tuple[Expr, Expr], int]]:
+    """Terms that a term which is cut by `minimum` or `maximum` is lessened by and that are cut at the same end, or at
+    one a number apart, each with the other ends of the two and that number."""
     if not isinstance(atom, Call) or atom.fn not in ("minimum", "maximum") or scale < 0:
         return
     for other, factor in terms.items():
         if isinstance(other, Call) and other.fn == atom.fn and factor == -scale:
             for ours, theirs in product((0, 1), (0, 1)):
-                if atom.args[ours] == other.args[theirs]:
-                    yield other, (atom.args[1 - ours], other.args[1 - theirs])
+                apart = constant_value(simplify(Binary("-", atom.args[ours], other.args[theirs])))
+                if apart is not None:
+                    yield other, (atom.args[1 - ours], other.args[1 - theirs]), apart
 
 
 def _partner(atom: Expr, scale: int, terms: dict[Expr, int]) -> Binary | None:

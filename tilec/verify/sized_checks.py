@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tilec.ir.equal_sizes import plan_where
 from tilec.ir.plan import Plan
 from tilec.ir.samples import operations, variant_number
 from tilec.ir.sizes import sizes_text
@@ -116,13 +117,16 @@ def check_programs(
     programs = read_programs(folder, kernels)
     groups = {group.name: group for group in plan.groups}
     group_of = {step["kernel"]: groups[step["group"]] for step in reversed(kernels["steps"])}
-    shapes = {name: tensor.shape for name, tensor in plan.tensors.items()}
+    guards = {variant.kernel: variant.guard for group in plan.groups for variant in group.variants}
+    of_guard = {guard: plan_where(plan, guard).tensors for guard in guards.values()}
+    shapes = {k: {name: tensor.shape for name, tensor in of_guard[guard].items()} for k, guard in guards.items()}
     followed = 0
     entry = {"all_sizes": EVERY_SIZE, "at_samples": AT_SAMPLES, "total": len(programs)}
 
     def problem(kernel: str, sizes: Sizes) -> ProgramProblem | None:
         group, program = group_of[kernel], programs[kernel]
-        known = {name: shapes[name] for name in (p.tensor for p in program.parameters) if name in shapes}
+        names = [p.tensor for p in program.parameters]
+        known = {name: shapes[kernel][name] for name in names if name in shapes[kernel]}
         problems = check_program(program, known, sizes)
         return ProgramProblem(group.name, origin_of(group), problems[0], sizes) if problems else None
 

@@ -18,9 +18,11 @@ from tilec.ir.bind_program import bind_program
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const
 from tilec.ir.graph import Graph
+from tilec.ir.lifetimes import statements
 from tilec.ir.plan import Plan
-from tilec.ir.sizes import SymbolRange, class_sizes, further_sizes
-from tilec.ir.text import text_of
+from tilec.ir.program import ComputeTile
+from tilec.ir.sizes import Constraint, SymbolRange, class_sizes, further_sizes
+from tilec.ir.text import parse_expr, text_of
 from tilec.ir.verify.program import check_program
 from tilec.lower.checks.check_plan import overflows
 from tilec.lower.checks.unused_decisions import unused_decisions
@@ -259,3 +261,26 @@ def test_reductions_have_schedules_for_few_and_many_rows(kind: str) -> None:
         bound = bind(graph, sizes)
         found = run_plan(plan, dict(values_of(replace(bound, outputs=bound.inputs))), sizes)
         np.testing.assert_allclose(found["y"], values_of(bound)["y"], rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.feature("B09")
+@pytest.mark.parametrize("on", ["zen5-avx512", "a100", "ipu-mk2"])
+def test_sizes_that_broadcast_have_variants_for_equal_ones_and_one_for_others(on: str) -> None:
+    texts = [("y[i, j] = x[minimum(i, a - 1), j] + z[minimum(i, c - 1), j]", {"i": "where(a == 1, c, a)", "j": "n"})]
+    graph = make_graph({"x": ("a", "n"), "z": ("c", "n")}, texts, ["y"], {}, ["a", "c", "n"])
+    fits = Constraint(parse_expr("a == c or a == 1 or c == 1"))
+    plan = schedule(replace(graph, constraints=(fits,)), device(on), ScheduleOptions())
+    (group,) = plan.groups
+    assert all("a == c" in text_of(variant.guard) for variant in group.variants[:-1])
+    assert group.variants[-1].guard == Const(True)
+    assert len({variant.kernel for variant in group.variants}) == len(group.variants)
+    assert len(group.variants) > 1 or on == "ipu-mk2"  # plans of several levels of tiles have one variant
+    for variant in group.variants[:-1]:
+        tiles = [s for s in statements(lower(group, variant, plan).body) if isinstance(s, ComputeTile)]
+        assert {text_of(tile.expr.body) for tile in tiles} == {"x[i, j] + z[i, j]"}
+    for rows, others, columns in ((5, 5, 9), (1, 5, 9), (5, 1, 9), (0, 1, 3), (70, 70, 130), (130, 1, 70)):
+        sizes = {"a": rows, "c": others, "n": columns}
+        rng = np.random.default_rng(rows)
+        arrays = {"x": rng.random((rows, columns), np.float32), "z": rng.random((others, columns), np.float32)}
+        assert (variant_at(group, sizes) is group.variants[-1]) == (rows != others) or on == "ipu-mk2"
+        np.testing.assert_array_equal(run_plan(plan, arrays, sizes)["y"], arrays["x"] + arrays["z"])

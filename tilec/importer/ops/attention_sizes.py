@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilec.importer.broadcasting import require_fit
 from tilec.importer.operator import Op
 from tilec.importer.registry import demands
 from tilec.importer.shapes import ShapeError, shape_text
@@ -24,6 +25,10 @@ def _attention_sizes(op: Op) -> None:
     op.require_same(k[2], v[2], "numbers of keys and values")
     op.require_same(q[3], k[3], "sizes of a query and a key")
     op.sizes.assume(divides(k[1], q[1]), "heads of keys divide those of queries")
+    mask = op.optional(3)
+    if mask is not None:
+        # How many keys it names is the function's own: since opset 24 they may be fewer than there are.
+        require_fit(mask.shape[:-1], q[:3], op.sizes)
     past = op.optional(4), op.optional(5)
     for cache, new, what in zip(past, (k, v), ("keys", "values"), strict=True):
         if cache is not None:

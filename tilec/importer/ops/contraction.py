@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilec.importer.broadcasting import broadcast, repeated_index, require_fit
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, broadcast, is_single, shape_text
+from tilec.importer.shapes import ShapeError, Sizes, shape_text
 from tilec.importer.value import Value
-from tilec.ir.expr import Const, Expr
+from tilec.ir.expr import Expr
 from tilec.ir.types import TTYPES
 
 BATCH = ("b", "h", "g", "e", "f", "b5", "b6", "b7", "b8", "b9")
@@ -49,16 +50,15 @@ def product_of(op: Op, a: Value, b: Value) -> Product:
     rows = op.builder.iterators("m", a.shape[-2:-1])
     columns = op.builder.iterators("n", b.shape[-1:] if b.rank > 1 else ())
     (k,) = op.builder.iterators("k", [inner])
-    left = (*aligned(a, lead), *(r.var for r in rows), k.var) if a.rank > 1 else (k.var,)
-    right = (*aligned(b, lead), k.var, *(c.var for c in columns)) if b.rank > 1 else (k.var,)
+    left = (*leading_index(a, lead, op.sizes), *(r.var for r in rows), k.var) if a.rank > 1 else (k.var,)
+    right = (*leading_index(b, lead, op.sizes), k.var, *(c.var for c in columns)) if b.rank > 1 else (k.var,)
     return Product(lead, rows, columns, k, left, right)
 
 
-def aligned(value: Value, axes: Sequence[Axis]) -> list[Expr]:
-    """The leading indices at which a broadcast operand is read."""
+def leading_index(value: Value, axes: Sequence[Axis], sizes: Sizes) -> tuple[Expr, ...]:
+    """The leading indices at which a broadcast operand of a product is read."""
     leading = value.shape[: value.rank - 2]
-    pairs = zip(leading, axes[len(axes) - len(leading) :], strict=True)
-    return [Const(0) if is_single(e) and not is_single(a.extent) else a.var for e, a in pairs]
+    return repeated_index(leading, axes[len(axes) - len(leading) :], sizes)
 
 
 def product(op: Op, a: Value, b: Value, part: str = "", ttype: str | None = None) -> Value:
@@ -99,7 +99,7 @@ def _gemm(op: Op) -> Value:
     factors: dict[str, float] = {} if alpha == 1.0 else {"alpha": _factor(op, alpha, a)}
     if c is None or beta == 0.0:
         return op.elementwise(scaled, {"x": total, **factors})
-    require_fit(op, c, (rows, columns))
+    require_fit(c.shape, (rows, columns), op.sizes)
     offset = "c" if beta == 1.0 else "c * beta"
     factors |= {} if beta == 1.0 else {"beta": _factor(op, beta, a)}
     return op.elementwise(f"{scaled} + {offset}", {"x": total, "c": c, **factors})
@@ -111,9 +111,3 @@ def _factor(op: Op, value: float, like: Value) -> float:
     if value != int(value):
         raise op.unsupported(f"a factor of {value} for {like.ttype}", "Use a whole number.")
     return int(value)
-
-
-def require_fit(op: Op, value: Value, shape: tuple[Expr, ...]) -> None:
-    """Raise ShapeError unless `value` broadcasts to exactly `shape`."""
-    for a, b in zip(broadcast(value.shape, shape, sizes=op.sizes), shape, strict=True):
-        op.require_same(a, b, f"{shape_text(value.shape)} is broadcast to {shape_text(shape)}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilec.importer.broadcasting import broadcast, repeated_index
 from tilec.importer.formula import formula
-from tilec.importer.operator import Op, broadcast_index
+from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, broadcast, reshape_index, shape_text, size_of, solve_reshape
+from tilec.importer.shapes import ShapeError, reshape_index, shape_text, size_of, solve_reshape
 from tilec.importer.value import Value, extents
 from tilec.ir.algebra import equal, simplify
 from tilec.ir.expr import Const, Expr
@@ -91,7 +92,7 @@ def _expand(op: Op) -> Value:
         return x
     axes = op.axes_of(shape)
     aligned = axes[len(axes) - x.rank :]
-    return op.emit(axes, x.at(broadcast_index(x.shape, aligned)), x.ttype)
+    return op.emit(axes, x.at(repeated_index(x.shape, aligned, op.sizes)), x.ttype)
 
 
 @operator("Tile")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.ops.contraction import Product, aligned, product_of
+from tilec.importer.ops.contraction import Product, leading_index, product_of
 from tilec.importer.ops.convolution import convolution_of
 from tilec.importer.ops.quantized import is_zero, requantized, widened
 from tilec.importer.ops.window import guarded
@@ -88,7 +88,7 @@ def _along(op: Op, lead: Sequence[Axis], rows: Sequence[Axis], pair: Callable[[E
             if size != Const(1):
                 op.require_same(size, wanted, described)
             tail.append(Const(0) if size == Const(1) else at)
-        return [*aligned(value, lead), *tail]
+        return [*leading_index(value, lead, op.sizes), *tail]
 
     return place
 

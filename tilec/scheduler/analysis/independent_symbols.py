@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tilec.ir.bind import substituted
+from tilec.ir.equal_sizes import equal_sizes
 from tilec.ir.expr import Access, TensorExpr, Var, accesses, variables
 from tilec.ir.graph import Graph, Tensor
 from tilec.ir.sizes import ANY_SIZE
@@ -19,9 +21,11 @@ USUAL_ITEMS = 8
 
 def with_usual_items(graph: Graph, seen: Graph) -> Graph:
     """The graph with a likely size for every symbol of independent items that has none; these are `seen` in a graph of
-    the same symbols that flattens them less."""
+    the same symbols that flattens them less, where sizes that are equal unless one of them is 1 are equal."""
     known = dict(graph.symbol_ranges)
-    for symbol in independent_symbols(seen):
+    equal = equal_sizes(graph.constraints)
+    alone = independent_symbols(substituted(seen, equal) if equal else seen)
+    for symbol in (*alone, *(name for name, value in equal.items() if isinstance(value, Var) and value.name in alone)):
         entry = known.get(symbol, ANY_SIZE)
         if not entry.likely:
             known[symbol] = replace(entry, likely=(entry.nearest(USUAL_ITEMS),))

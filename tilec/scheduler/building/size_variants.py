@@ -3,19 +3,21 @@
 The guard of a variant says that every extent that varies and is tiled is as large as its tile: a last tile that
 overlaps the one before it needs that, and smaller sizes may want smaller tiles. The last variant serves all sizes: its
 last tiles are narrower where overlap is not legal at every size. Where narrower tiles cost nothing (`narrower_tail`)
-all variants have them, for what overlaps is computed twice.
+all variants have them, for what overlaps is computed twice. Sizes that are equal unless one of them is 1 have a variant
+of their own for the latter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tilec.ir.algebra import bounds_of, simplify
-from tilec.ir.expr import Binary, Const, Expr, variables
-from tilec.ir.graph import Node
+from tilec.ir.algebra import bounds_of, simplify, simplify_scalar
+from tilec.ir.equal_sizes import equal_sizes, equalities, made_equal, nodes_where, values_where
+from tilec.ir.expr import Binary, Call, Const, Expr, operands, substitute, variables, walk
+from tilec.ir.graph import Graph, Node, Tensor
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Tail, Variant
 from tilec.ir.sizes import SymbolRange, algebra_ranges, class_sizes, likely_sizes
@@ -82,8 +84,35 @@ def with_size_variants(
         assert variant is not None, "groups that are alike read weights that are packed alike"
         variant = clipped(variant, nodes, ranges) if narrower else _guarded(variant, group, problem)
         variant = replace(variant, guard=guard)
-        variants.append(replace(variant, kernel=_name(group, variant, builder, problem)))
+        variants.append(variant)
+    variants = [
+        replace(each, kernel=_name(group, each, builder, problem))
+        for each in _of_equal_sizes(variants, nodes, problem.graph, builder.graph.tensors)
+    ]
     return replace(group, variant=variants[0], others=tuple(variants[1:]))
+
+
+def _of_equal_sizes(
+    variants: Sequence[Variant], nodes: Sequence[Node], graph: Graph, tensors: Mapping[str, Tensor]
+) -> list[Variant]:
+    """The variants for sizes that are equal unless some are 1, and the last one once more for those, where it makes a
+    difference to how nodes read their tensors."""
+    values = equal_sizes(graph.constraints)
+    exprs = [e for node in nodes for e in (node.expr.body, *node.expr.extents)]
+    shapes = [e for node in nodes for t in (node.name, *operands(node.expr)) for e in tensors[t].shape]
+    guard = equalities(values, {symbol for each in (*exprs, *shapes) for symbol in variables(each)})
+    if guard == Const(True) or _choices_in(nodes_where(nodes, values_where(guard))) == _choices_in(nodes):
+        return list(variants)
+    known = values_where(guard)
+    own = [simplify_scalar(substitute(each.guard, known)) for each in variants]
+    both = [guard if each == Const(True) else Binary("and", each, guard) for each in own]
+    return [*(replace(variant, guard=each) for variant, each in zip(variants, both, strict=True)), variants[-1]]
+
+
+def _choices_in(nodes: Iterable[Node]) -> int:
+    """How often extents and indices depend on which of two sizes is the smaller."""
+    exprs = (e for node in nodes for e in (node.expr.value, *node.expr.extents))
+    return sum(1 for expr in exprs for e in walk(expr) if isinstance(e, Call) and e.fn in ("minimum", "where"))
 
 
 def _classes(
@@ -114,8 +143,10 @@ def _classes(
 
     classes = [size_class(problem, tile, group.variant)]
     likely = likely_sizes(symbols, ranges)
-    for sizes in (*([pivot] if likely else []), *likely, *class_sizes(symbols, ranges)):
-        at = problem.at_sizes({**pivot, **sizes})
+    equal = equal_sizes(problem.graph.constraints)
+    own = [symbol for symbol in symbols if symbol not in equal]
+    for sizes in (*([pivot] if likely else []), *likely, *class_sizes(own, ranges)):
+        at = problem.at_sizes(made_equal({**pivot, **sizes}, equal))
         if not _runs_in_steps(at, members):
             continue
         other = _tile_at(at, members, tile)

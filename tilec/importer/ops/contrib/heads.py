@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import sqrt
 
+from tilec.importer.broadcasting import require_fit
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.contraction import product
@@ -79,6 +80,11 @@ def attended(
     scale = scale_of(op, q.shape[3], q.ttype)
     op.require_same(q.shape[3], k.shape[3], "channels of a head of queries and keys")
     op.require_same(k.shape[2], v.shape[2], "tokens of keys and values")
+    for x, what in ((k, "keys"), (v, "values")):
+        op.require_same(x.shape[0], q.shape[0], f"the batch of queries and {what}")
+        op.require_same(x.shape[1], q.shape[1], f"heads of queries and {what}")
+    for term in terms:
+        require_fit(term.shape, (*q.shape[:3], k.shape[2]), op.sizes)
     raw = product(op, q, transposed(op, k, (0, 1, 3, 2), part="turned_keys"), part="products")
     text = f"{wide('x', raw.ttype)} * scale"
     operands: dict[str, Value | float] = {"x": raw, "scale": scale}
