@@ -13,7 +13,7 @@ APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-torch torch-timing mutants replay fuzz fuzz-open fuzz-quantised outside exports quantised
-.PHONY: faults traces open-zoo gpu-zoo conformance open-conformance lint format features schema
+.PHONY: faults odd-values traces open-zoo gpu-zoo conformance open-conformance lint format features schema
 .PHONY: docs docs-tables clean browser
 .DELETE_ON_ERROR:
 
@@ -80,6 +80,9 @@ quantised: $(READY) ## compile and verify small models in the forms of onnxrunti
 
 faults: $(READY) ## kill, interrupt and starve compilations, e.g. ARGS="kills --kills 20"; as root for small disks
 	$(BIN)/python -m tests.faults $(ARGS)
+
+odd-values: $(READY) ## give every option of every verb odd values on plans of five kinds, e.g. ARGS="gpu verify"
+	PYTHONPATH=.:tests $(BIN)/python -m cli.odd_values $(ARGS)
 
 traces: $(READY) ## sizes never compiled for, beside onnxruntime and OpenVINO, e.g. ARGS="bert-base --static 4"
 	@$(BIN)/python -m tests.traces $(ARGS)

@@ -49,6 +49,12 @@ def pass_table() -> str:
     return _table(["pass", "rule", "options", "plans without it"], rows)
 
 
+def target_table() -> str:
+    """The targets of the Makefile, as `make help` lists them."""
+    found = re.findall(r"^([a-z-]+):.*## (.*)$", (DOCS.parent / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    return _table(["command", "what it does"], [[f"`make {name}`", text] for name, text in found])
+
+
 def search_table() -> str:
     """The steps of the search, in the order in which they run, with their options."""
     rows = [[f"`{step.name}`", step.rule, _options(step)] for step in SEARCH]
@@ -78,6 +84,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "device": device_tables,
     "recipe": recipe_tables,
     "passes": pass_table,
+    "targets": target_table,
     "search": search_table,
     "decisions": decision_table,
     "features": feature_table,

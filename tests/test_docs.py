@@ -116,6 +116,13 @@ def test_every_target_is_in_the_makefile():
         assert name in targets, name
 
 
+def test_every_target_is_in_the_manual():
+    """The table of them in the page for developers, with what each is for."""
+    targets = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    rows = re.findall(r"^\| `make ([a-z-]+)` \| .+ \|$", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(targets)
+
+
 def test_the_readme_is_short_and_shows_how_the_project_is_tested():
     text = (ROOT / "README.md").read_text()
     assert len(text.splitlines()) <= 120

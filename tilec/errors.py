@@ -67,6 +67,18 @@ class UnverifiedError(TilecError):
     exit_code = 7
 
 
+def unreadable(error: OSError, place: str, missing: str = "Check the path.") -> UsageError:
+    """The error for a file that cannot be read; `missing` is what to do where there is none."""
+    if isinstance(error, FileNotFoundError):
+        return UsageError("no such file", place, missing)
+    if isinstance(error, IsADirectoryError):
+        return UsageError("this is a folder", place, "Name a file.")
+    if isinstance(error, NotADirectoryError):
+        return UsageError("no such file: what stands before the last / is no folder", place, missing)
+    hint = "Allow this user to read it." if isinstance(error, PermissionError) else "Check the file and its disk."
+    return UsageError(f"cannot read the file: {error.strerror or error}", place, hint)
+
+
 def several(count: int, noun: str) -> str:
     """`1 group`, `2 groups`, `1,000 groups`: a count with its noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -37,7 +37,7 @@ def test_likely_sizes_belong_together_and_have_their_share():
 def test_the_file_and_what_is_none(tmp_path):
     path = tmp_path / "sizes.json"
     assert known_counts(path) == SizeCounts()
-    with pytest.raises(UsageError, match="cannot read the file"):
+    with pytest.raises(UsageError, match="no such file\n  Sessions write it"):
         read_counts(path)
     written = counts((1, 128, 60), calls=99)
     path.write_text(counts_text(written))

@@ -17,5 +17,5 @@ def test_digests_are_sha256(tmp_path: Path) -> None:
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot read the file: No such file"):
+    with pytest.raises(UsageError, match="no such file"):
         digest_file(tmp_path / "gone")

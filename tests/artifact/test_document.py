@@ -82,7 +82,7 @@ def test_malformed_artifacts(text: str, message: str) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no such file\n  `tilec import` writes it"):
         read_artifact(tmp_path / "1-graph.json", "graph")
-    with pytest.raises(UsageError, match="Is a directory"):
+    with pytest.raises(UsageError, match="this is a folder"):
         read_artifact(tmp_path, "graph")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ArtifactError, match="not JSON: the file is binary"):

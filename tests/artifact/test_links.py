@@ -88,7 +88,7 @@ def test_a_missing_file_names_the_flag(tmp_path, source):
 
 def test_a_folder_that_cannot_be_written(tmp_path, source):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(TilecError, match=r"cannot link model\.onnx"):
+    with pytest.raises(TilecError, match=r"cannot write model\.onnx"):
         bring_files(FILES, source, tmp_path / "file")
 
 

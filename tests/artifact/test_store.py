@@ -78,3 +78,11 @@ def test_touch_changes_the_time_only(tmp_path: Path) -> None:
     assert (tmp_path / "plan.json").read_text() == "text"
     with pytest.raises(TilecError, match="cannot touch gone.json"):
         touch(tmp_path / "gone.json")
+
+
+def test_touch_leaves_what_may_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("tilec.artifact.store.os.utime", refuse)
+    touch(tmp_path / "plan.json")

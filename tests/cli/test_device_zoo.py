@@ -137,7 +137,7 @@ def test_device_import_writes_a_device_that_bounds_and_plans_take(cli, tmp_path)
 
 def test_device_import_of_what_is_no_architecture(cli, tmp_path, listing):
     before = listing()
-    assert cli("device", "import", "gone.yaml").err == "error: gone.yaml: no such file\n"
+    assert cli("device", "import", "gone.yaml").err == "error: gone.yaml: no such file\n  Check the path.\n"
     (tmp_path / "arch.yaml").write_text(FOREIGN.replace("8192", "many"))
     ran = cli("device", "import", "arch.yaml", "-o", "mine.yaml")
     assert (ran.code, ran.out) == (2, "")

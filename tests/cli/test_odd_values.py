@@ -4,21 +4,32 @@ import json
 
 import pytest
 
-from cli.odd_values import called, calls
+from cli import forked, odd_places
+from cli.odd_values import calls, right, tried
+from cli.odd_worlds import World, world
 from tilec.report.formatting import time_text
 
-QUICK = ("diff", "inspect", "lint", "bounds", "schema", "device show", "zoo", "run")
-SAMPLE = ("", "-1", "9" * 25, "model.onnx/x")
+QUICK = ("diff", "inspect", "lint", "bounds", "schema", "device show", "zoo", "run", "import", "schedule")
+SAMPLE = ("", "-1", "9" * 25, "model.onnx/x", "batch=3")
 
 
-@pytest.mark.parametrize("verb", QUICK)
-def test_odd_values_of_options(cli, build, verb):
-    del build
-    cli("--version")  # in a folder of its own, without settings of the environment
-    found = [arguments for arguments in calls(SAMPLE) if " ".join(arguments).startswith(verb)]
-    assert len(found) > 3
-    wrong = {" ".join(arguments): said for arguments in found if (said := called(arguments))}
+@pytest.fixture(scope="module", params=["open"])
+def place(request, tmp_path_factory) -> World:
+    forked.warm()
+    return world(request.param, tmp_path_factory.mktemp("odd") / request.param)
+
+
+def test_odd_values_of_options(place):
+    found = [each for each in calls(SAMPLE, place.kind) if " ".join(each).startswith(QUICK) and "--profile" not in each]
+    assert len(found) > 100
+    wrong = {" ".join(arguments): said for arguments in found[::5] if (said := tried(arguments, place))}
     assert not wrong
+
+
+@pytest.mark.parametrize("name", ["full", "closed", "homeless", "plain", "named", "again", "blocked", "interrupted"])
+def test_odd_surroundings(place, name):
+    for verb in ("import", "report", "inspect"):
+        assert not list(odd_places.PLACES[name](right(verb, place.kind), place)), verb
 
 
 def test_what_is_compiled_already_takes_no_device_or_recipe(cli, build):

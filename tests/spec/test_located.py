@@ -81,7 +81,10 @@ def test_a_valid_file() -> None:
     [
         ("name: t\nunitss: 3", "f:2:1: unknown key 'unitss'\n  Did you mean 'units'?"),
         ("name: t\nimprot: 3", "f:2:1: unknown key 'improt'\n  Did you mean 'import'?"),
-        ("name: t\nzzz: 3", "f:2:1: unknown key 'zzz'"),
+        (
+            "name: t\nzzz: 3",
+            "f:2:1: unknown key 'zzz'\n  Its keys are name, units, tolerance, leaves, by_name, chosen, import.",
+        ),
         (
             "name: t\nleaves:\n  - capacty: 1B",
             "f:3:5: unknown key 'capacty'\n  Did you mean 'capacity'?\n  Also f:3:5: key 'capacity' is missing",
@@ -90,7 +93,7 @@ def test_a_valid_file() -> None:
             "name: t\nby_name: {l1: {capacity: 1B, manged: explicit}}",
             "f:2:30: unknown key 'manged'\n  Did you mean 'managed'?",
         ),
-        ("name: t\nchosen: {capacity: 1B, size: 2}", "f:2:24: unknown key 'size'"),
+        ("name: t\nchosen: {capacity: 1B, size: 2}", "f:2:24: unknown key 'size'\n  Its keys are capacity, managed."),
         ("units: 3", "f:1:1: key 'name' is missing"),
         ("name: t\nunits: '3'", "f:2:8: expected integer, found '3'"),
         ("name: t\nunits: true", "f:2:8: expected integer, found True"),

@@ -121,7 +121,7 @@ def test_a_file_by_path_from_anywhere(tmp_path: Path, monkeypatch: pytest.Monkey
         ("toaster", "no device is called 'toaster'\n  Known: a100, a100-host, "),
         ("a100.yaml", "a100.yaml: no such file\n  a100 without .yaml comes with tilec."),
         ("gone.yaml", "gone.yaml: no such file"),
-        (".", ".: cannot read the file: "),
+        (".", ".: this is a folder\n  Name a file."),
     ],
 )
 def test_names_that_lead_nowhere(name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilec.artifact import digest_file, digest_object, locked, write_text
-from tilec.errors import TilecError, UsageError
+from tilec.errors import TilecError, unreadable
 
 _SETTLED = 2.0
 """Seconds after which a file's times tell that it was not written again: coarser clocks are not in use."""
@@ -44,7 +44,7 @@ class Cache:
         try:
             state = os.stat(path)
         except OSError as error:
-            raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+            raise unreadable(error, str(path)) from error
         seen: list[str | int] = [str(path.resolve()), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
         note = self.root / "digests" / digest_object(seen)[:_KEY]
         with suppress(OSError, UnicodeDecodeError):

@@ -17,7 +17,7 @@ from tilec.api.options import EXTERNAL_FOLDER, SessionOptions
 from tilec.api.request import Request, SizeRange
 from tilec.api.values import plain
 from tilec.artifact import decode, digest_bytes, digest_object, encode, pretty, write_bytes
-from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
+from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean, unreadable
 from tilec.pipeline.provenance import tools
 
 NO_RANGES: Mapping[str, SizeRange] = MappingProxyType({})
@@ -177,4 +177,4 @@ def _bytes_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+        raise unreadable(error, str(path)) from error

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilec.artifact import decode, encode, pretty
-from tilec.errors import TilecError, UsageError
+from tilec.errors import TilecError, UsageError, unreadable
 from tilec.ir.sizes import sizes_text
 
 FILE = "sizes.json"
 """Its name in the folder of what is known of a model."""
+
+WRITER = "Sessions write it as sizes.json."
 
 MOST = 64
 """Sets of sizes that are kept, those called most."""
@@ -67,9 +69,9 @@ def read_counts(path: Path) -> SizeCounts:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+        raise unreadable(error, str(path), WRITER) from error
     except ValueError as error:
-        raise UsageError("this is no file of counted sizes", str(path), "Sessions write it as sizes.json.") from error
+        raise UsageError("this is no file of counted sizes", str(path), WRITER) from error
     return decode(SizeCounts, data, str(path))
 
 

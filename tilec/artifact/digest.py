@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tilec.artifact.canonical import Json, compact
-from tilec.errors import UsageError
+from tilec.errors import unreadable
 
 
 def digest_bytes(data: bytes) -> str:
@@ -26,7 +26,7 @@ def digest_file(path: Path) -> str:
         state = os.stat(path)
         return _digest_of(str(path.resolve()), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
     except OSError as error:
-        raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+        raise unreadable(error, str(path)) from error
 
 
 @lru_cache(maxsize=256)

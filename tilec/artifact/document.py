@@ -9,7 +9,7 @@ from typing import Any
 from tilec.artifact.canonical import Json, pretty
 from tilec.artifact.digest import digest_object
 from tilec.artifact.store import write_text
-from tilec.errors import ArtifactError, UsageError
+from tilec.errors import ArtifactError, UsageError, unreadable
 
 FORMAT = 1
 
@@ -76,12 +76,10 @@ def read_artifact(path: Path, kind: str) -> Artifact:
     """
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise UsageError("no such file", str(path), f"`tilec {WRITERS[kind]}` writes it.") from error
     except OSError as error:
-        raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+        raise unreadable(error, str(path), f"`tilec {WRITERS[kind]}` writes it.") from error
     except UnicodeDecodeError as error:
-        raise ArtifactError("not JSON: the file is binary", str(path)) from error
+        raise ArtifactError("not JSON: the file is binary", str(path), f"`tilec {WRITERS[kind]}` writes it.") from error
     return parse_artifact(text, kind, str(path))
 
 

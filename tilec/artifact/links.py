@@ -10,7 +10,8 @@ from types import MappingProxyType
 
 from tilec.artifact.digest import digest_file
 from tilec.artifact.filenames import refuse_outside
-from tilec.errors import ArtifactError, TilecError, UsageError
+from tilec.artifact.store import unwritable
+from tilec.errors import ArtifactError, UsageError
 
 _NOWHERE: Mapping[str, Path] = MappingProxyType({})
 
@@ -42,7 +43,7 @@ def bring_files(files: Mapping[str, str], source: Path, target: Path, moved: Map
             here.parent.mkdir(parents=True, exist_ok=True)
             _link(real, here)
         except OSError as error:
-            raise TilecError(f"cannot link {name}: {error.strerror or error}", str(target)) from error
+            raise unwritable(error, here) from error
 
 
 def require_files(files: Mapping[str, str], folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Atomic files, either complete or absent: written under another name in the same folder, synced, then renamed."""
 
+import errno
 import os
 import re
 import secrets
@@ -22,8 +23,7 @@ def atomic_open(path: Path, final_name: Callable[[], str] | None = None) -> Iter
     again on failure (full disk, no permission, Ctrl-C). Raises TilecError with the folder, UsageError for a path
     without a name.
     """
-    if not path.name:
-        raise UsageError(f"{str(path)!r} names no file", hint="Name the file that is to be written.")
+    require_name(path)
     created: list[Path] = []
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -40,12 +40,20 @@ def atomic_open(path: Path, final_name: Callable[[], str] | None = None) -> Iter
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError):
-            raise TilecError(
-                f"cannot write {path.name}: {error.strerror or error}",
-                str(path.parent),
-                "Free some space or choose another folder with -o.",
-            ) from error
+            raise unwritable(error, path) from error
         raise
+
+
+def require_name(path: Path) -> None:
+    """Raise UsageError for a path to write to that has no name."""
+    if not path.name:
+        raise UsageError(f"{str(path)!r} names no file", hint="Name the file that is to be written.")
+
+
+def unwritable(error: OSError, path: Path) -> TilecError:
+    """The error for a file that cannot be written, with the folder."""
+    hint = "Free some space or choose another folder with -o."
+    return TilecError(f"cannot write {path.name}: {error.strerror or error}", str(path.parent), hint)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -60,10 +68,13 @@ def write_text(path: Path, text: str) -> None:
 
 
 def touch(path: Path) -> None:
-    """Set the modification time of `path` to now without changing its bytes, for make."""
+    """Set the modification time of `path` to now without changing its bytes, for make; where nothing may be written it
+    stays."""
     try:
         os.utime(path)
     except OSError as error:
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            return
         raise TilecError(f"cannot touch {path.name}: {error.strerror}", str(path.parent)) from error
 
 

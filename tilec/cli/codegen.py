@@ -48,7 +48,7 @@ def codegen(
     """
     from tilec.cli.plan_origin import plan_as_it_stands
     from tilec.cli.summary import placement_line, plan_line
-    from tilec.pipeline.emit import emit as write_form
+    from tilec.pipeline.emit import emitter
 
     stage = stage_named("codegen")
     source = read_source("plan", plan)
@@ -58,6 +58,8 @@ def codegen(
     job = job_on_device(console, recipe, given, source.folder, print_recipe, model)
     if job is None:
         return
+    assert job.device is not None
+    write = None if emit is None else emitter(emit, job.device)
     console.note(placement_line(source.body))
     read = plan_as_it_stands(source)
     console.note(plan_line(read.plan))
@@ -65,9 +67,8 @@ def codegen(
         console.note(f"{source.place}: {read.note}")
     artifact = run_stage(stage, job, source, folder / stage.file)
     emitted: dict[str, list[str]] = {}
-    if emit is not None:
-        assert job.device is not None
-        files = write_form(emit, read.plan.name, job.device, folder)
+    if emit is not None and write is not None:
+        files = write(read.plan.name, folder)
         console.note(f"{emit}: {', '.join(files)} in {folder / emit}")
         emitted = {"emitted": [str(folder / emit / file) for file in files]}
     if json:

@@ -10,7 +10,7 @@ from tilec.cli.completion import devices
 from tilec.cli.console import Console
 from tilec.cli.page import Page
 from tilec.cli.verb import EXIT_CODES, verb
-from tilec.errors import UsageError
+from tilec.errors import UsageError, unreadable
 
 if TYPE_CHECKING:
     from tilec.spec.device import DeviceSpec
@@ -162,10 +162,10 @@ def import_(
 
     try:
         text = file.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise UsageError("no such file", str(file)) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the file: {error}", str(file)) from error
+    except UnicodeDecodeError as error:
+        raise UsageError("the file is binary", str(file), "Name a YAML file.") from error
+    except OSError as error:
+        raise unreadable(error, str(file)) from error
     out = None if output is None or str(output) == "-" else output
     translation = translate(text, str(file), (out or file).stem)
     for head, sentences in (("assumed", translation.assumed), ("dropped", translation.dropped)):

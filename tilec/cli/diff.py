@@ -14,7 +14,7 @@ from tilec.cli.console import Console
 from tilec.cli.options import AsJson, PlanShapes
 from tilec.cli.page import Page
 from tilec.cli.shape_flags import parse_shapes
-from tilec.errors import ArtifactError, UsageError
+from tilec.errors import ArtifactError, UsageError, unreadable
 
 if TYPE_CHECKING:
     from tilec.analysis.change import PlanDiff
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tilec.spec.device import DeviceSpec
 
 CHANGED = 3
+
+_WRITERS = "`tilec schedule` writes plans, `tilec import` graphs."
 
 KINDS = ("plan", "graph", "kernels")
 """Kinds of artifacts that can be compared."""
@@ -137,12 +139,10 @@ def _text(path: Path) -> str:
         return sys.stdin.read()
     try:
         return path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise UsageError("no such file", str(path), "`tilec schedule` writes plans, `tilec import` graphs.") from error
     except UnicodeDecodeError as error:
-        raise ArtifactError("not JSON: the file is binary", str(path)) from error
+        raise ArtifactError("not JSON: the file is binary", str(path), _WRITERS) from error
     except OSError as error:
-        raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+        raise unreadable(error, str(path), _WRITERS) from error
 
 
 def _kind(text: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tilec.artifact import WRITERS, Artifact, parse_artifact
 from tilec.cli.model_facts import Facts, model_facts, size_of
 from tilec.cli.summary import placement, plan_summary, verified_line
-from tilec.errors import ArtifactError, UsageError
+from tilec.errors import ArtifactError, UsageError, unreadable
 
 if TYPE_CHECKING:
     from tilec.ir.graph import Graph, Port
@@ -88,10 +88,8 @@ def read_artifact_of_any_kind(path: Path) -> Artifact:
     try:
         text = path.read_text(encoding="utf-8")
         kind = json.loads(text)["artifact"]["kind"]
-    except FileNotFoundError as error:
-        raise UsageError("no such file", str(path)) from error
     except OSError as error:
-        raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+        raise unreadable(error, str(path)) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ArtifactError(
             "not an artifact of tilec", str(path), "It reads models and what the stages write."

@@ -65,7 +65,7 @@ def run_(
     Inputs that are not given are random: normal floats, small integers, indices in range.
     """
     if output is not None and output.suffix not in (".npy", ".npz"):
-        raise UsageError("outputs are written as .npz, or as .npy when there is one", str(output))
+        raise UsageError("this is no .npz or .npy file", str(output), "All outputs go to a .npz, one alone to a .npy.")
     from tilec.ir.sizes import sizes_text
 
     given, random = read_inputs(inputs or ())

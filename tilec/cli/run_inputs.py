@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilec.errors import UsageError, did_you_mean
+from tilec.errors import UsageError, did_you_mean, unreadable
 
 if TYPE_CHECKING:
     from tilec.runtime import Session
@@ -46,7 +46,7 @@ def _load(path: Path) -> dict[str, Any]:
         with loaded:
             return {name: loaded[name] for name in loaded.files}
     except OSError as error:
-        raise UsageError(f"cannot read the file: {error.strerror or error}", str(path)) from error
+        raise unreadable(error, str(path)) from error
     except (ValueError, EOFError, KeyError) as error:
         raise UsageError(f"this is no file of NumPy arrays: {error}", str(path), "numpy.save writes one.") from error
     except Exception as error:  # zipfile and zlib have exceptions of their own

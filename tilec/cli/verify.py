@@ -96,6 +96,10 @@ def verify(
         given["verify.on"] = ("--on", on)
     if output is not None and not reduce:
         raise UsageError("-o says where --reduce writes", hint="Add --reduce, or leave -o out.")
+    if junit is not None:
+        from tilec.artifact.store import require_name
+
+        require_name(junit)
     source = read_source("kernels", build)
     if reduce:
         if junit is not None:

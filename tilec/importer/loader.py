@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from tilec.errors import ConfigError, UsageError
+from tilec.errors import ConfigError, UsageError, unreadable
 from tilec.importer.sparse import dense
 from tilec.importer.weights import ELEMENT_TYPES, Files, Stored, stored, whole
 from tilec.importer.wire import BYTES, Buffer, Field, WireError, fields
@@ -116,9 +116,9 @@ def _map(path: Path) -> Buffer:
     except FileNotFoundError as error:
         near = sorted(p.name for p in path.parent.glob("*.onnx"))[:5] if path.parent.is_dir() else []
         hint = f"In that folder: {', '.join(near)}." if near else "`tilec zoo export` writes models to try."
-        raise UsageError("no such file", str(path), hint) from error
+        raise unreadable(error, str(path), hint) from error
     except OSError as error:
-        raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+        raise unreadable(error, str(path)) from error
 
 
 def _not_onnx(path: Path, reason: str) -> ConfigError:

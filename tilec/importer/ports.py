@@ -91,11 +91,13 @@ def input_ports(
     for symbol, size in sizes.items():
         if symbol not in names:
             near = did_you_mean(symbol, names)
-            known = ", ".join(names) or "none"
-            message = f"the model has no symbol {symbol!r} (symbols: {known})"
-            raise UsageError(message, f"--shape {symbol}={size}", f"Did you mean {near!r}?" if near else None)
+            fix = f"Its symbols: {', '.join(names)}." if names else "All of its sizes are fixed: leave it out."
+            message = f"the model has no symbol {symbol!r}"
+            raise UsageError(message, f"--shape {symbol}={size}", f"Did you mean {near!r}?" if near else fix)
         if size < 0:
-            raise UsageError(f"a size cannot be negative: {symbol}={size}", f"--shape {symbol}={size}")
+            raise UsageError(
+                f"a size cannot be negative: {symbol}={size}", f"--shape {symbol}={size}", "Name 0 or more."
+            )
     values: dict[str, Expr] = {symbol: Const(size) for symbol, size in sizes.items()}
     fixed = tuple(InputPort(p.name, tuple(simplify(substitute(e, values)) for e in p.shape), p.ttype) for p in ports)
     return fixed, tuple(s for s in names if s not in sizes)

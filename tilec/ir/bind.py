@@ -100,9 +100,9 @@ def _flags(sizes: Mapping[str, int]) -> str:
 def unknown_symbol(graph: Graph, symbol: str, given: str) -> UsageError:
     """The error for a symbol that a graph does not have; `given` is what --shape says of it."""
     near = did_you_mean(symbol, (*graph.symbols, *graph.symbol_values))
-    known = ", ".join(graph.symbols) or "none left to bind"
-    message = f"the graph has no symbol {symbol!r} (symbols: {known})"
-    return UsageError(message, f"--shape {symbol}={given}", f"Did you mean {near!r}?" if near else None)
+    fix = f"Its symbols: {', '.join(graph.symbols)}." if graph.symbols else "All of its sizes are fixed: leave it out."
+    message = f"the graph has no symbol {symbol!r}"
+    return UsageError(message, f"--shape {symbol}={given}", f"Did you mean {near!r}?" if near else fix)
 
 
 def substituted(graph: Graph, values: Mapping[str, Expr]) -> Graph:

@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilec.artifact import locked, write_text
-from tilec.errors import ArtifactError, TilecError, UsageError
+from tilec.errors import ArtifactError, TilecError, UsageError, unreadable
 
 if TYPE_CHECKING:
     from tilec.scheduler.tuning.record import Record
+
+WRITER = "`tilec schedule --profile --record FILE` writes it."
 
 
 def existing(place: Path) -> Path:
     """The file of a record that has to be there. Raises UsageError."""
     if not place.is_file():
-        raise UsageError("no such tuning record", str(place), "`tilec schedule --profile --record FILE` writes it.")
+        raise UsageError("no such tuning record", str(place), WRITER)
     return place
 
 
@@ -27,9 +29,9 @@ def read_record(place: Path) -> "Record":
     try:
         text = place.read_text(encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"cannot read the tuning record: {error.strerror}", str(place)) from error
+        raise unreadable(error, str(place), WRITER) from error
     except UnicodeDecodeError as error:
-        raise ArtifactError("not a tuning record: the file is binary", str(place)) from error
+        raise ArtifactError("not a tuning record: the file is binary", str(place), WRITER) from error
     return parse_record(text, str(place))
 
 

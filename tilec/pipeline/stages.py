@@ -20,6 +20,7 @@ from tilec.errors import ArtifactError, UsageError, did_you_mean
 from tilec.pipeline.job import Job, Stage, StageInput, StageOutput, read_source
 from tilec.pipeline.provenance import outdated, write_run
 from tilec.pipeline.steps import codegen, import_model, schedule, verify
+from tilec.pipeline.tuning import refuse_tuning
 
 STAGES = (
     Stage(
@@ -132,6 +133,8 @@ def _compile_model(job: Job, model: Path, folder: Path, first: str, last: str) -
     begin, end = (STAGES.index(stage_named(name)) for name in (first, last))
     if begin > end:
         raise UsageError(f"stage {first} comes after {last}", hint="Exchange --from and --to.")
+    if begin <= STAGES.index(stage_named("schedule")) <= end:
+        refuse_tuning(job)
     source = StageInput(model) if begin == 0 else read_source(STAGES[begin].reads, folder)
     if first == "schedule":
         source = schedule.bind_sizes(job, source)

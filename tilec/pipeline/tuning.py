@@ -34,16 +34,35 @@ def record_digests(job: Job) -> dict[str, str]:
     return {"record": digest_file(existing(Path(options.record)))} if options.record is not None else {}
 
 
+def refuse_tuning(job: Job) -> None:
+    """Raise for tuning that no model can have: UsageError, ArtifactError for a record that cannot be read, ConfigError
+    for another objective than time, UnavailableError for a device that cannot be timed here."""
+    options = job.recipe.schedule
+    if job.workers is not None and not options.profile:
+        raise UsageError("workers build candidates that are measured", "--workers", "Add --profile, or leave it out.")
+    if options.record is None and not options.profile:
+        return
+    if options.objective != "time":
+        raise ConfigError(
+            f"tuning records hold times, the objective is {options.objective}",
+            "schedule.objective",
+            "Leave --profile and --record out, or minimise time.",
+        )
+    if options.record is not None and (Path(options.record).exists() or not options.profile):
+        read_record(existing(Path(options.record)))
+    if options.profile:
+        assert job.device is not None
+        require_host(job.device)
+
+
 @contextmanager
 def tuner_of(job: Job, graph: "Graph", target: Path, advance: Advance) -> "Iterator[Tuner | None]":
     """The tuner that chooses between candidates of a plan for `target`; None where the cost model alone does.
 
-    Raises UsageError, ArtifactError for a record that cannot be read, UnavailableError and UnsupportedError for what
-    cannot be measured.
+    Raises what `refuse_tuning` raises, and UnsupportedError for a model that cannot be measured.
     """
     options = job.recipe.schedule
-    if job.workers is not None and not options.profile:
-        raise UsageError("workers build candidates that are measured", "--workers", "Add --profile, or leave it out.")
+    refuse_tuning(job)
     if options.record is None and not options.profile:
         yield None
         return
@@ -51,12 +70,6 @@ def tuner_of(job: Job, graph: "Graph", target: Path, advance: Advance) -> "Itera
     from tilec.scheduler.tuning.tuner import Tuner, Tuning
 
     assert job.device is not None
-    if options.objective != "time":
-        raise ConfigError(
-            f"tuning records hold times, the objective is {options.objective}",
-            "schedule.objective",
-            "Leave --profile and --record out, or minimise time.",
-        )
     place = record_place(job, target)
     setting = {
         "device": job.device.digest(),
@@ -70,7 +83,6 @@ def tuner_of(job: Job, graph: "Graph", target: Path, advance: Advance) -> "Itera
     if graph.symbols:
         flags = " ".join(f"--shape {symbol}=SIZE" for symbol in graph.symbols)
         raise UnsupportedError("only fixed sizes can be measured", graph.name, f"Bind them: {flags}.")
-    require_host(job.device)
     from tilec.bench.measure import measuring
 
     with ExitStack() as running:

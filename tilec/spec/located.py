@@ -212,8 +212,9 @@ def _problem(model: type[BaseModel], located: Located, detail: ErrorDetails) -> 
                 if (refused := each.refused.get(str(path[-1]))) is not None:
                     place = located.place(path, key=True)
                     return ConfigError(f"key {path[-1]!r} is not supported: {refused.reason}", place, refused.fix)
-            near = did_you_mean(str(path[-1]), _fields_at(model, path[:-1]))
-            hint = f"Did you mean {near!r}?" if near else None
+            known = _fields_at(model, path[:-1])
+            near = did_you_mean(str(path[-1]), known)
+            hint = f"Did you mean {near!r}?" if near else f"Its keys are {', '.join(known)}."
             return ConfigError(f"unknown key {path[-1]!r}", located.place(path, key=True), hint)
         case "missing":
             return ConfigError(f"key {path[-1]!r} is missing", located.place(path[:-1]))

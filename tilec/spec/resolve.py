@@ -7,7 +7,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilec.errors import UsageError, did_you_mean
+from tilec.errors import UsageError, did_you_mean, unreadable
 from tilec.spec.probe import is_newer, known_text, probed_text
 from tilec.spec.source import Source
 
@@ -100,13 +100,17 @@ def _source(name: str, folder: str, relative_to: Path | None) -> Source:
         return Source(known[name].read_text(encoding="utf-8"), f"{folder}/{name}.yaml")
     path = Path(name) if relative_to is None else relative_to / name
     try:
+        if not name:
+            raise FileNotFoundError
         return Source(path.read_text(encoding="utf-8"), str(path))
-    except FileNotFoundError:
+    except FileNotFoundError as error:
         if name.endswith((".yaml", ".yml")):
-            hint = f"{path.stem} without .yaml comes with tilec." if path.stem in known else None
-            raise UsageError("no such file", str(path), hint) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the file: {error}", str(path)) from error
+            hint = f"{path.stem} without .yaml comes with tilec." if path.stem in known else "Check the path."
+            raise unreadable(error, str(path), hint) from None
+    except UnicodeDecodeError as error:
+        raise UsageError("the file is binary", str(path), "Name a YAML file.") from error
+    except OSError as error:
+        raise unreadable(error, str(path)) from error
     thing = folder.removesuffix("s")
     options = [*known, HOST] if folder == "devices" else list(known)
     near = did_you_mean(name, options)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilec.errors import UsageError, did_you_mean
+from tilec.errors import UsageError, did_you_mean, unreadable
 from tilec.ir.plan import Plan
 from tilec.ir.types import numpy_dtype
 from tilec.verify.input_choices import compared_values
@@ -66,7 +66,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
         with loaded:
             return {name: loaded[name] for name in loaded.files}
     except OSError as error:
-        raise UsageError(f"cannot read the file: {error.strerror or error}", str(path)) from error
+        raise unreadable(error, str(path)) from error
     except Exception as error:  # zipfile and zlib have exceptions of their own
         raise UsageError(f"this is no .npz file of arrays: {error}", str(path), "numpy.savez writes one.") from error
 

@@ -11,6 +11,7 @@ from tilec.errors import ConfigError
 from tilec.importer import import_model
 from tilec.importer.ops.elementwise import BINARY, UNARY
 from tilec.ir.text import tensor_text
+from tilec.ir.types import TTYPES, numpy_dtype
 
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.5, 2.5, np.inf, -np.inf, np.nan, 1e-30, 88.0], np.float32)
 UNIT = np.linspace(-0.95, 0.95, 21, dtype=np.float32)
@@ -98,6 +99,24 @@ def test_power_of_integers_and_by_tensors(tmp_path: Path) -> None:
     check(tmp_path, "Pow", np.array([2, -3], np.int64), np.array([3, 2], np.int64))
     check(tmp_path, "Pow", np.array([2, -3], np.int32), np.float32(2), known=[1])
     check(tmp_path, "Pow", np.array([2.0, 3.0], np.float32), np.array([3, 2], np.int64))
+
+
+@pytest.mark.parametrize(("base", "exponent"), [("i32", "i64"), ("i32", "u32"), ("i64", "i8")])
+def test_powers_wrap_and_exponents_do_not(tmp_path: Path, base: str, exponent: str) -> None:
+    """Exact integers are the judge: onnxruntime goes through doubles."""
+    low, high = (np.iinfo(numpy_dtype(base)).min, np.iinfo(numpy_dtype(base)).max)
+    least, most = (np.iinfo(numpy_dtype(exponent)).min, np.iinfo(numpy_dtype(exponent)).max)
+    a, b = (
+        each.ravel().tolist() for each in np.meshgrid([low, 0, 1, 3, 7, high], [0, 1, 33, 64, 65, most, -3 & least])
+    )
+    feeds = single(tmp_path, "Pow", np.array(a, numpy_dtype(base)), np.array(b, numpy_dtype(exponent)))
+    (found,) = run(import_model(feeds[0]), tmp_path, feeds[1])
+    bits = TTYPES[base].bits
+
+    def exact(m: int, n: int) -> int:
+        return pow(m, n, 1 << bits) if n >= 0 else {1: 1, -1: 1 - 2 * (n % 2)}.get(m, 0) % (1 << bits)
+
+    assert [each % (1 << bits) for each in found.tolist()] == [exact(m, n) for m, n in zip(a, b, strict=True)]
     check(tmp_path, "Pow", normal(3), np.full((2, 1), 2.0, np.float32), known=[1])
 
 

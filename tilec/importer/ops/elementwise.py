@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+import numpy as np
 from onnx import TensorProto
 
 from tilec.importer.operator import Op
@@ -14,7 +15,7 @@ from tilec.importer.registry import operator
 from tilec.importer.sums import summed
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
-from tilec.ir.types import TTYPES, is_float
+from tilec.ir.types import TTYPES, is_float, numpy_dtype
 
 UNARY = {
     "Abs": "abs(x)",
@@ -130,6 +131,12 @@ def _mod(op: Op) -> Value:
     return op.map("a % b", a=a, b=b)
 
 
+def _common(base: str, exponent: str) -> str:
+    """The integer type that holds both, or the widest one."""
+    both = np.promote_types(numpy_dtype(base), numpy_dtype(exponent))
+    return f"{both.kind}{8 * both.itemsize}" if both.kind in "iu" else "i64"
+
+
 @operator("Pow")
 def _pow(op: Op) -> Value:
     """The result has the type of the base."""
@@ -142,9 +149,12 @@ def _pow(op: Op) -> Value:
         return op.map(f"{x.ttype}(pow(f64(x), f64(y)))", x=x, y=y)
     if x.ttype == y.ttype:
         return op.map("pow(x, y)", x=x, y=y)
-    # An exponent of another type is not rounded to half precision.
-    wide = summed(x.ttype)
-    return op.map(f"pow(x, {wide}(y))" if wide == x.ttype else f"pow({wide}(x), {wide}(y))", x.ttype, x=x, y=y)
+    # An exponent of another type is not rounded to half precision, nor wrapped to fewer bits.
+    wide = summed(x.ttype) if floating else _common(x.ttype, y.ttype)
+    if wide == x.ttype:
+        return op.map(f"pow(x, {wide}(y))", x=x, y=y)
+    power = f"pow({wide}(x), {wide}(y))"
+    return op.map(power if floating else f"{x.ttype}({power})", x.ttype, x=x, y=y)
 
 
 @operator("BitShift")

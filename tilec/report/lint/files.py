@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tilec.artifact import WRITERS, parse_artifact
-from tilec.errors import ArtifactError, ConfigError, UsageError
+from tilec.errors import ArtifactError, ConfigError, UsageError, unreadable
 from tilec.report.lint.artifacts import Recount, check_artifact
 from tilec.report.lint.devices import check_device
 from tilec.report.lint.finding import Finding, Place, place_of
@@ -30,14 +30,12 @@ def lint_file(path: Path, recount: Recount | None = None) -> list[Finding]:
     """
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise UsageError("no such file", str(path)) from error
     except UnicodeDecodeError as error:
         raise UsageError(
             "this is no text", str(path), "Devices, recipes, types, artifacts can be looked at."
         ) from error
     except OSError as error:
-        raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+        raise unreadable(error, str(path)) from error
     return lint_text(text, str(path), path.parent, recount)
 
 

@@ -19,6 +19,7 @@ from tilec.codegen.cpu.emit.vector_ops import (
     cast,
     constant,
     is_nan,
+    kept,
     lanewise,
     llvm,
     reinterpret,
@@ -228,7 +229,8 @@ def _pow(element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimExpr:
 
 
 def _integer_power(element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimExpr:
-    """a**b by squaring over the bits of b; of a negative power only 1 and -1 leave something."""
+    """a**b modulo two to the width, by squaring over the bits of b; of a negative power only 1 and -1 leave
+    something."""
     bits = int(element.lstrip("uint"))
     zero, one = constant(0, element, lanes), constant(1, element, lanes)
     a, b = bind(a), bind(b)
@@ -236,10 +238,10 @@ def _integer_power(element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimEx
     if known is not None and power is not None and power >= 0:
         return constant(_wrapped(pow(known, power, 1 << bits), element, bits), element, lanes)
     base, left, result = a, b, one
-    for _ in range(bits.bit_length()):
+    for _ in range(bits - (not element.startswith("uint")) if power is None or power < 0 else power.bit_length()):
         odd = tirx.NE(tirx.bitwise_and(left, one), zero)
-        result = bind(tirx.Select(odd, wrapping(tirx.Mul, element, lanes, result, base), result))
-        base, left = bind(wrapping(tirx.Mul, element, lanes, base, base)), bind(tirx.shift_right(left, one))
+        result = kept(tirx.Select(odd, wrapping(tirx.Mul, element, lanes, result, base), result))
+        base, left = kept(wrapping(tirx.Mul, element, lanes, base, base)), kept(tirx.shift_right(left, one))
     if element.startswith("uint"):
         return result
     minus = constant(-1, element, lanes)

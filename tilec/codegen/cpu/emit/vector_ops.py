@@ -84,20 +84,25 @@ def ramp(first: PrimExpr, stride: int | PrimExpr, lanes: int) -> PrimExpr:
     return first if lanes == 1 else tirx.Ramp(first, int64(stride) if isinstance(stride, int) else stride, lanes)
 
 
+def kept(value: PrimExpr) -> PrimExpr:
+    """The value under a name that hides its expression: TVM puts the expression of a name in its place wherever it
+    looks at one that uses it, which takes exponential time over the steps of a function."""
+    held = _register(str(value.ty))
+    I.buffer_store(held, value, [int64(0)])
+    return I.Bind(held[int64(0)])
+
+
 def bind(value: PrimExpr) -> PrimExpr:
     """The value under a name, computed once. Literals and names stay as they are; so do vectors of bool, which
     TVM's simplifier cannot name.
 
-    A float that is computed is kept in a register first: TVM puts the expression of a name in its place wherever it
-    looks at one that uses it, which takes exponential time over the steps of a function, and learns nothing of floats.
+    A float that is computed is `kept` in a register first: TVM learns nothing of floats.
     """
     if isinstance(value, _NAMED) or (isinstance(value, tirx.Broadcast) and isinstance(value.value, _NAMED)):
         return value
     kind = str(value.ty)
     if kind.startswith("float") and not isinstance(value, TensorLoad):
-        held = _register(kind)
-        I.buffer_store(held, value, [int64(0)])
-        return I.Bind(held[int64(0)])
+        return kept(value)
     return value if kind.startswith("boolx") else I.Bind(value)
 
 
