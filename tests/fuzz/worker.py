@@ -9,10 +9,13 @@ import tempfile
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+import onnx
 
 from fuzz.reference import Array
 
@@ -58,7 +61,7 @@ class Worker:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._cache), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, self._cache))
         self._process.start()
         theirs.close()
 
@@ -128,7 +131,9 @@ def _compile_and_run(path: Path, tries: Sequence[Mapping[str, Array]], cache: Pa
 
     job = Job(host().recipe, Quiet(), host().device, cache=cache, device_text=host().device_source.text)
     folder = path.with_suffix(".tilec")
-    with in_this_process():
+    # onnxruntime ends the process that asks it for a recurrence over nothing: it is asked in another one then.
+    operators = {node.op_type for node in onnx.load(path).graph.node}
+    with nullcontext() if operators & {"RNN", "GRU", "LSTM"} else in_this_process():
         compile_model(job, path, folder)
     session = load(folder)
     return [_run(session, feeds) for feeds in tries]

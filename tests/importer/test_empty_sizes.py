@@ -57,6 +57,16 @@ CASES: dict[str, tuple[Any, ...]] = {
         {"z": (np.float32, [4, "n"])},
         [],
     ),
+    "channels": (
+        [("Conv", "f k", {}, "y")],
+        {"f": (np.float32, [1, "n", 8]), "k": (np.float32, [4, "n", 3])},
+        ["n >= 1"],
+    ),
+    "channels of the output": (
+        [("ConvTranspose", "f k", {}, "y")],
+        {"f": (np.float32, [1, "n", 8]), "k": (np.float32, ["n", 4, 3])},
+        ["n >= 1"],
+    ),
     "elements alone": ([("Neg", "x", {}, "a"), ("ReduceSum", "a", {}, "y")], {}, []),
 }
 

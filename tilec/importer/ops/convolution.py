@@ -50,6 +50,12 @@ def in_groups(op: Op, channels: Expr, what: str, attribute: str = "group", named
     return group, simplify(formula("c // g", c=channels, g=group))
 
 
+def require_channels(op: Op, channels: Expr) -> None:
+    """Demand that a varying number of input channels is not 0: ONNX gives no meaning to sums over none."""
+    if constant_value(channels) is None:
+        op.sizes.demand(formula("c >= 1", c=channels), "there are input channels")
+
+
 def biased(op: Op, total: Value, bias: Value | None) -> Value:
     """`total[n, o, ...] + bias[o]`; `total` itself without a bias."""
     if bias is None:
@@ -84,6 +90,7 @@ def convolution_of(op: Op, x: Value, weight: Value) -> Convolution:
     frame = windows(op, x.shape[2:], kernel_of(op, weight))
     group, outputs = in_groups(op, weight.shape[0], "output")
     channels = weight.shape[1]
+    require_channels(op, channels)
     inputs = simplify(formula("c * g", c=channels, g=group))
     op.require_same(x.shape[1], inputs, f"channels of {shape_text(x.shape)} and {shape_text(weight.shape)}")
     names = SPATIAL[len(frame)]

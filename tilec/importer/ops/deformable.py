@@ -7,7 +7,7 @@ from itertools import product
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.ops.convolution import in_groups, kernel_of
+from tilec.importer.ops.convolution import in_groups, kernel_of, require_channels
 from tilec.importer.ops.window import KERNEL, SPATIAL, WindowFunction, guarded, windows
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text, size_of
@@ -26,6 +26,7 @@ def _deform_conv(op: Op) -> Value:
     if x.rank - 2 not in SPATIAL or weight.rank != x.rank or offset.rank != x.rank:
         raise ShapeError(f"an input {shape_text(x.shape)} and a weight {shape_text(weight.shape)}")
     kernel, channels = kernel_of(op, weight), weight.shape[1]
+    require_channels(op, channels)
     group, outputs = in_groups(op, weight.shape[0], "output")
     op.require_same(x.shape[1], simplify(formula("c * g", c=channels, g=group)), "channels of the input and the weight")
     groups, alike = in_groups(op, x.shape[1], "input", "offset_group", "groups of offsets")

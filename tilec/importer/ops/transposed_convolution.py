@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.ops.convolution import biased, in_groups, kernel_of, zero_of
+from tilec.importer.ops.convolution import biased, in_groups, kernel_of, require_channels, zero_of
 from tilec.importer.ops.window import KERNEL, SPATIAL, guarded, per_dimension
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
@@ -101,6 +101,7 @@ def _spread_of(op: Op) -> Spread:
     before, out = _reach(op, x.shape[2:], kernel, strides, dilations)
     op.require_same(x.shape[1], weight.shape[0], f"channels of {shape_text(x.shape)} and {shape_text(weight.shape)}")
     group, channels = in_groups(op, weight.shape[0], "input")
+    require_channels(op, channels)
     return Spread(op, x, weight, kernel, strides, dilations, tuple(before), tuple(out), group, channels)
 
 

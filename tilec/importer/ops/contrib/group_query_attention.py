@@ -32,6 +32,7 @@ def _group_query_attention(op: Op) -> tuple[Value, ...]:
     q, k, v = _projections(op, heads, groups)
     length, total = q.shape[1], op.single(6)
     lengths = op.value(5)
+    op.require_same(lengths.shape[0], q.shape[0], "a last token of each batch")
     require_range(op, lengths, total, wraps=False)
     axes = op.axes_of(q.shape[:1])
     read = lengths.access([axes[0].var] if lengths.rank == 1 else [axes[0].var, Const(0)])
