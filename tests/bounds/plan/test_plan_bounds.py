@@ -123,3 +123,10 @@ def test_nothing_known_fits() -> None:
     made = with_bounds(plan(*layers()), at(smem=3), oro_plus)
     assert made.groups[0].bounds["smem"].known is None
     assert replace(made.bounds["smem"], least=0) == Bound(0, None)
+
+
+def test_a_product_of_which_one_row_is_needed_bounds_nothing() -> None:
+    last = product(512, 256, 256, ("y[n] = c[511, n]", {"n": 256}))
+    every = product(512, 256, 256, ("y[m, n] = c[m, n]", {"m": 512, "n": 256}))
+    assert least(last, 2048) == compulsory(last)
+    assert least(every, 2048) > compulsory(every)

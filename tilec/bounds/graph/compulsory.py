@@ -29,9 +29,26 @@ Box = tuple[tuple[int, int], ...]
 
 def compulsory(graph: Graph) -> int:
     """Bytes that enter and leave a graph with any buffer."""
+    _, entering = _certain(graph)
+    moved = (-(-count * bits_of(graph.tensors[name]) // 8) for name, count in entering.items())
+    return sum(bytes_of(graph.tensors[name]) for name in _results(graph)) + sum(moved)
+
+
+def wholly_needed(graph: Graph) -> frozenset[str]:
+    """The nodes of which the outputs of a graph certainly need every element."""
+    sure, _ = _certain(graph)
+    return frozenset(name for name, box in sure.items() if _volume(box) == _volume(_whole(graph.tensors[name])))
+
+
+def _results(graph: Graph) -> set[str]:
     computed = {node.name for node in graph.nodes}
-    results = {port.tensor for port in graph.outputs if port.tensor in computed}
-    sure = {name: _whole(graph.tensors[name]) for name in results}
+    return {port.tensor for port in graph.outputs if port.tensor in computed}
+
+
+def _certain(graph: Graph) -> tuple[dict[str, Box], dict[str, int]]:
+    """The boxes of nodes' results that the outputs certainly need, and how many elements of tensors from outside."""
+    computed = {node.name for node in graph.nodes}
+    sure = {name: _whole(graph.tensors[name]) for name in _results(graph)}
     entering: dict[str, int] = {}
     for node in reversed(graph.nodes):
         for name, count, box in _reads(node.expr, sure.get(node.name)):
@@ -39,8 +56,7 @@ def compulsory(graph: Graph) -> int:
                 entering[name] = max(entering.get(name, 0), count)
             elif box is not None and _volume(box) > _volume(sure.get(name)):
                 sure[name] = box
-    moved = (-(-count * bits_of(graph.tensors[name]) // 8) for name, count in entering.items())
-    return sum(bytes_of(graph.tensors[name]) for name in results) + sum(moved)
+    return sure, entering
 
 
 def _whole(tensor: Tensor) -> Box:

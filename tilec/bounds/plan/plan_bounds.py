@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tilec.bounds.einsum.cache import cached_parallel
 from tilec.bounds.einsum.lower import product_loads
 from tilec.bounds.graph.best_known import best_known, parallel_known
-from tilec.bounds.graph.compulsory import compulsory
+from tilec.bounds.graph.compulsory import compulsory, wholly_needed
 from tilec.bounds.graph.contractions import bytes_of, contraction_of
 from tilec.bounds.graph.interval_curves import CurveCache, Find
 from tilec.bounds.graph.parallel_curves import FindParallel
@@ -77,11 +77,12 @@ def leasts(graph: Graph, capacities: Iterable[int]) -> list[int]:
 
 
 def product_leasts(graph: Graph, capacities: Iterable[int]) -> list[int]:
-    """Results of a graph plus the loads of a matrix product of two tensors from outside, in bytes, at several
-    capacities; 0 without such a product. It falls with the capacity."""
+    """Results of a graph plus the loads of a matrix product of two tensors from outside, all of which the results need,
+    in bytes, at several capacities; 0 without such a product. It falls with the capacity."""
     leaving = sum(bytes_of(graph.tensors[name]) for name in {port.tensor for port in graph.outputs})
     computed = {node.name for node in graph.nodes}
-    einsums = (contraction_of(node, graph.tensors) for node in graph.nodes)
+    needed = wholly_needed(graph)
+    einsums = (contraction_of(node, graph.tensors) for node in graph.nodes if node.name in needed)
     outside = [e for e in einsums if e is not None and computed.isdisjoint(operand.tensor for operand in e.inputs)]
     return [max((leaving + product_loads(e, capacity) for e in outside), default=0) for capacity in capacities]
 
