@@ -120,7 +120,7 @@ def test_graphs(cli, plans):
 
 def test_kernels(cli, build):
     same = cli("diff", "model.tilec/3-kernels.json", "model.tilec", "--exit-code")
-    assert (same.code, same.out) == (0, "no changes: model on host, 1 steps\n")
+    assert (same.code, same.out) == (0, "no changes: model on host, 1 step\n")
     text = (build / "3-kernels.json").read_text()
     (build.parent / "k.json").write_text(text.replace('"kernel": "', '"kernel": "other_'))
     ran = cli("diff", "model.tilec/3-kernels.json", "k.json", "--exit-code", "--format", "md")

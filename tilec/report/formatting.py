@@ -7,6 +7,7 @@ from collections import Counter
 from tilec.analysis.change import BoundMetric, Change, Fact, GroupChange, Metric, PlanDiff, Side
 from tilec.analysis.ratios import times_text
 from tilec.analysis.totals import COUNTS
+from tilec.errors import several
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Expr, constant_value
 from tilec.ir.text import text_of
@@ -108,7 +109,7 @@ def bound_texts(metric: BoundMetric) -> tuple[str, str]:
     return before, after
 
 
-_COUNTED = {"plan": "groups", "graph": "nodes", "kernels": "steps"}
+_COUNTED = {"plan": "group", "graph": "node", "kernels": "step"}
 """Map from kind of artifact to its countable elements."""
 
 
@@ -122,12 +123,12 @@ def headline(diff: PlanDiff) -> str:
     """Both plans and the number of changed groups in one line; likewise for graphs and kernels."""
     sides = (diff.old, diff.new)
     old, new = (_side_text(side) for side in sides)
-    many = _COUNTED[diff.what]
+    counted = several(diff.new.groups, _COUNTED[diff.what])
     if diff.empty:
         names = "" if old == new else f", as {old}"
-        return f"no changes: {new}, {diff.new.groups} {many}{names}"
+        return f"no changes: {new}, {counted}{names}"
     kinds = Counter(", ".join(change.kinds) for change in diff.groups)
     parts = [f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))]
     which = new if old == new else f"{old} -> {new}"
-    counted = "; ".join([*parts, f"{diff.unchanged} unchanged"])
-    return f"{which}: {diff.old.groups} -> {diff.new.groups} {many} ({counted})"
+    changed = "; ".join([*parts, f"{diff.unchanged} unchanged"])
+    return f"{which}: {diff.old.groups:,} -> {counted} ({changed})"

@@ -181,3 +181,17 @@ def test_thousands_of_groups_are_not_all_in_the_document(tab):
     assert found["last"] == "2600: Add, single, 1.00 µs · 4.50 KiB"
     assert found["rows"] == 150
     assert found["more"] == "Show 150 more of 2,600"
+
+
+def test_a_cache_that_is_asked_for_more_than_it_has_is_not_so_many_percent_full(tab):
+    given = base()
+    cache = replace(given.levels[1], capacity=16, managed="implicit")
+    script = """return all(".strip-name").map((each) => each.textContent);"""
+    texts = {
+        managed: tab.look(
+            page([Shown("here", replace(given, levels=(given.levels[0], level, *given.levels[2:])))]), script
+        )
+        for managed, level in (("implicit", cache), ("explicit", replace(cache, managed="explicit")))
+    }
+    assert any("more than the cache has" in each for each in texts["implicit"])
+    assert not any("more than the cache has" in each for each in texts["explicit"])

@@ -50,6 +50,11 @@ function boxes(map, steps, width, label, period) {
   return svg;
 }
 
+/** How much of a level its fullest group takes; a cache may be asked for more than it has. */
+function share(most, level) {
+  return level.managed === "implicit" && most > level.capacity ? "more than the cache has: the rest is read again from below" : percent(most / level.capacity);
+}
+
 /** What a level holds during every group, against its capacity where it has one. */
 function fullness(plan, side, level, width) {
   const held = plan.groups.map((group) => group.levels[level.name]?.footprint ?? 0).map((value) => (isNumber(value) ? value : 0));
@@ -66,6 +71,6 @@ function fullness(plan, side, level, width) {
     s("rect", { x: n * step, y: height - tall, width: Math.max(step - (step > 3 ? 1 : 0), 0.4), height: tall })));
   });
   if (level.capacity !== null && level.capacity <= top) svg.append(s("line", { class: "capacity", x1: 0, x2: width, y1: height - (height * level.capacity) / top, y2: height - (height * level.capacity) / top }));
-  const said = `up to ${bytes(most)}${level.capacity === null ? "" : ` of ${bytes(level.capacity)}, ${percent(most / level.capacity)}`}`;
+  const said = `up to ${bytes(most)}${level.capacity === null ? "" : ` of ${bytes(level.capacity)}, ${share(most, level)}`}`;
   return h("div", {}, h("p", { class: "strip-name" }, `${level.name} `, h("span", { class: "quiet" }, said)), svg);
 }
