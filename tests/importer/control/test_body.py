@@ -76,6 +76,15 @@ def test_declared_types(tmp_path: Path, index: int, kind: str) -> None:
         import_model(model(tmp_path, inner, outputs=["y"]))
 
 
+def test_a_result_inside_of_another_type_than_declared(tmp_path: Path) -> None:
+    inner = body([YES, make_node("Neg", ["v"], ["m"]), make_node("Abs", ["m"], ["n"])], {"v": F32}, ["on", "n"])
+    inner.value_info.append(helper.make_tensor_value_info("m", F32, [3]))
+    import_model(model(tmp_path, inner, outputs=["y"]))
+    inner.value_info[0].type.tensor_type.elem_type = TensorProto.DOUBLE
+    with pytest.raises(ConfigError, match="tensor 'm' of body is f32, declared as f64"):
+        import_model(model(tmp_path, inner, outputs=["y"]))
+
+
 def test_a_sequence_where_a_tensor_is_declared(tmp_path: Path) -> None:
     inner = body([YES, make_node("Neg", ["v"], ["n"])], {"v": F32}, ["on", "n"])
     nodes = [

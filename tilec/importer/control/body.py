@@ -75,7 +75,7 @@ class Body:
         """The outputs for these arguments.
 
         `step` is added to the names of computed tensors; `results` maps names of the graph to the node's outputs.
-        Raises ConfigError for arguments and outputs of other types than the graph declares.
+        Raises ConfigError for arguments, results and outputs of other types than the graph declares.
         """
         with self._region.translator.builder.conditional(sizes=not self._steady):
             return self._translated(arguments, step, results)
@@ -96,6 +96,8 @@ class Body:
             scope[info.name] = argument
         context = region.inside(f"{self.path}/{step}" if step else self.path, results)
         region.translator.body(self._each, scope, context, region.origin)
+        for info in self.graph.value_info:
+            self._require_type(info, scope.get(info.name), "tensor")
         return [self._output(info, scope) for info in self.graph.output]
 
     def _output(self, info: Any, scope: Scope) -> NamedValue:
