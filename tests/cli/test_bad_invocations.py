@@ -85,6 +85,12 @@ BAD: dict[int, str] = {
         compile model.onnx --device a100 --from schedule -o empty
         compile model.onnx --device ''
         compile model.onnx --threads many
+        compile model.onnx --threads 4097
+        bench p --threads 99999999999999999999
+        capture none.json
+        compile model.onnx --device a100 --record none.json -o q
+        codegen p --emit nosuch
+        verify p --junit ''
         run
         run none
         run empty

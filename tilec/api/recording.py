@@ -28,6 +28,9 @@ MOST = 20
 """Runs of one compiled model that are kept."""
 
 
+_MADE = f"`tilec compile` makes such folders; sessions keep runs where {FOLDER} names a folder."
+
+
 class Runnable(Protocol):
     """Something that computes the outputs."""
 
@@ -99,4 +102,6 @@ def read_record(path: Path) -> tuple[Path, dict[str, NDArray[Any]]]:
         with np.load(path.parent / about["inputs"], allow_pickle=False) as arrays:
             return folder, {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError("neither a folder of a compiled model nor a run that a session kept", str(path)) from error
+        raise UsageError(
+            "neither a folder of a compiled model nor a run that a session kept", str(path), _MADE
+        ) from error

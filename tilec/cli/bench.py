@@ -11,7 +11,7 @@ from tilec.cli.bench_results import results_json, results_table
 from tilec.cli.completion import recipes
 from tilec.cli.console import Console
 from tilec.cli.import_ import folder_of
-from tilec.cli.options import AsJson, Device, flags, job_on_device
+from tilec.cli.options import MOST_THREADS, AsJson, Device, flags, job_on_device
 from tilec.cli.shape_flags import parse_shapes
 from tilec.errors import UsageError, did_you_mean
 from tilec.pipeline import FILES, Job, StageInput, compile_model, model_file, read_source
@@ -37,7 +37,8 @@ def bench(
     ] = None,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Batch of models of the zoo.")] = 1,
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="Threads of every runtime (default: all cores).")
+        int | None,
+        typer.Option("--threads", min=1, max=MOST_THREADS, help="Threads of every runtime (default: all cores)."),
     ] = None,
     processes: Annotated[int | None, typer.Option("--processes", min=1, help="Sets of processes. [3]")] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="Turns in each process. [5]")] = None,

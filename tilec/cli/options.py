@@ -80,7 +80,13 @@ AllowUnverified = Annotated[
     bool, typer.Option("--allow-unverified", help="Exit with 0 though nothing could be verified (else 7).")
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Operators that fall back are an error (exit 5).")]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Worker threads (default: cores of the device).")]
+MOST_THREADS = 1 << 12
+"""Threads that may be asked for; more than any machine has cores."""
+
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", min=1, max=MOST_THREADS, help="Worker threads (default: cores of the device)."),
+]
 Model = Annotated[
     Path | None, typer.Option("--model", metavar="FILE", help="Where the model is, if not beside the artifacts.")
 ]

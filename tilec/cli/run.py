@@ -13,7 +13,7 @@ import typer
 from tilec.artifact import Json
 from tilec.cli.completion import sizes as completed_sizes
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, Bind, ModelDevice, ModelRecipe
+from tilec.cli.options import MOST_THREADS, AsJson, Bind, ModelDevice, ModelRecipe
 from tilec.cli.run_inputs import feeds_of, read_inputs, refuse_unknown_sizes
 from tilec.cli.run_outputs import summary_line, summary_of, write_outputs
 from tilec.cli.shape_flags import SizeRange, parse_size_sets, parse_sizes
@@ -49,7 +49,7 @@ def run_(
     bind: Bind = None,
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Run this often and tell the time of a run.")] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of random inputs.")] = 0,
-    threads: Annotated[int | None, typer.Option("--threads", min=1, max=1 << 12, help="Threads of a run.")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, max=MOST_THREADS, help="Threads of a run.")] = None,
     device: ModelDevice = None,
     recipe: ModelRecipe = None,
     json: AsJson = False,
