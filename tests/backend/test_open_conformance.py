@@ -13,9 +13,10 @@ from onnx import TensorProto, helper
 from tests.conformance.cases import Case, collect
 from tests.conformance.judge import Result
 from tests.open_conformance import judge
+from tests.open_conformance.__main__ import sampled
 from tests.open_conformance.judge import judged_open
 from tests.open_conformance.opened import opened, resized
-from tests.open_conformance.other_sizes import KINDS, other_sizes
+from tests.open_conformance.other_sizes import KINDS, other_sizes, repeated
 from tests.open_conformance.references import in_child
 from tests.open_conformance.table import behind, by_operator
 
@@ -154,3 +155,20 @@ def test_nothing_is_empty_that_may_not_grow() -> None:
     found = other_sizes({"rois_d0": 3, "rois_d1": 4}, legal)
     assert [each["rois_d1"] for each in found] == [4] * len(KINDS)
     assert [each["rois_d0"] for each in found] == [1, 0, 7, 12]
+
+
+def test_an_operand_is_repeated_where_its_size_may_be_1_but_not_larger() -> None:
+    def legal(each: dict[str, int]) -> bool:
+        return each["bias_d0"] in (1, each["x_d1"])
+
+    sizes = {"x_d0": 3, "x_d1": 4, "bias_d0": 4}
+    assert other_sizes(sizes, legal)[-1] == {**sizes, "bias_d0": 1}
+    assert repeated({"x_d0": 3, "x_d1": 4}, lambda _: True) is None
+
+
+def test_samples_have_cases_of_every_operator_first() -> None:
+    cases = [case for case in collect() if case.operator in ("Add", "Abs", "Where")]
+    (whole, half) = (sampled(cases, count) for count in (1000, 1))
+    assert {case.name for case in whole} == {case.name for case in cases}
+    assert sorted(case.operator for case in half) == ["Abs", "Add", "Where"]
+    assert [case.operator for case in sampled(cases, 2)][:3] == [case.operator for case in half]

@@ -1,4 +1,5 @@
-"""Sizes that a case is run at beside its own: 1, 0, odd and larger ones, as far as its operator allows them."""
+"""Sizes that a case is run at beside its own: 1, 0, odd and larger ones, and 1 for one alone that others are equal to,
+as far as its operator allows them."""
 
 from __future__ import annotations
 
@@ -45,16 +46,26 @@ def proposals(kind: Sequence[Change], sizes: Sizes, legal: Legal) -> Iterator[Si
                 return
 
 
+def repeated(sizes: Sizes, legal: Legal) -> Sizes | None:
+    """The case's sizes with a 1 where an operand is repeated: a size that cannot grow alone can be 1 alone."""
+    for symbol, size in sizes.items():
+        one = _changed(sizes, {symbol}, lambda _: 1)
+        if size > 1 and legal(one) and not any(legal(_changed(sizes, {symbol}, grow)) for grow in GROWN):
+            return one
+    return None
+
+
 def _changed(sizes: Sizes, symbols: Collection[str], change: Change) -> Sizes:
     return {symbol: change(size) if symbol in symbols else size for symbol, size in sizes.items()}
 
 
 def other_sizes(sizes: Sizes, legal: Legal) -> list[Sizes]:
-    """The first legal sizes of every kind that has some."""
+    """The first legal sizes of every kind that has some, and those with an operand that is repeated."""
     found: list[Sizes] = []
     for _, kind in KINDS:
         new = (each for each in proposals(kind, sizes, legal) if each != sizes and each not in found)
         first = next((each for each in new if legal(each)), None)
         if first is not None:
             found.append(first)
-    return found
+    one = repeated(sizes, legal)
+    return found if one is None or one in found else [*found, one]
