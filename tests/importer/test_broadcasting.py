@@ -115,6 +115,18 @@ CASES: dict[str, tuple[Sequence[Any], Mapping[str, Sequence[int | str]], Sequenc
         ["cm == m or cm == 1", "cn == n or cn == 1"],
         ["m=2 n=4 cm=2 cn=4", "m=2 n=4 cm=1 cn=1"],
     ),
+    "a slope for each channel": (
+        [node("PRelu", "x slope", "y")],
+        {"x": ("b", "n"), "slope": ("m",)},
+        ["m == n or m == 1"],
+        ["b=2 n=3 m=3", "b=2 n=3 m=1"],
+    ),
+    "scales of a normalisation": (
+        [node("LayerNormalization", "x scale shift", "y")],
+        {"x": ("b", "n"), "scale": (4,), "shift": ("m",)},
+        ["m == 4 or m == 1"],
+        ["b=2 n=4 m=4", "b=1 n=4 m=1"],
+    ),
     "batches of products": (
         [node("MatMul", "x w", "y")],
         {"x": ("a", 2, 3), "w": ("c", 3, 2)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilec.importer.broadcasting import require_fit
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
@@ -53,7 +54,9 @@ def _shrink(op: Op) -> Value:
 
 @operator("PRelu")
 def _prelu(op: Op) -> Value:
-    return op.map("where(x < 0, slope * x, x)", x=op.value(0), slope=op.value(1))
+    x, slope = op.value(0), op.value(1)
+    require_fit(slope.shape, x.shape, op.sizes)
+    return op.map("where(x < 0, slope * x, x)", x=x, slope=slope)
 
 
 @operator("Gelu")

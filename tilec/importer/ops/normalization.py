@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tilec.importer.broadcasting import require_fit
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op, count
 from tilec.importer.ops.centering import less_mean
@@ -71,6 +72,9 @@ def _scaled(op: Op, normal: Value, inverse: Value, scale: Value | None, shift: V
         operands["s"] = scale
     if shift is not None:
         text, operands["b"] = f"{text} + b", shift
+    for factor in (scale, shift):
+        if factor is not None:
+            require_fit(factor.shape, normal.shape, op.sizes)
     return op.elementwise(text, operands)
 
 

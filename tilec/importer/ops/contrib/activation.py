@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilec.importer.broadcasting import require_fit
 from tilec.importer.operator import Op
 from tilec.importer.ops.activation import GELU
 from tilec.importer.registry import CONTRIB, operator
@@ -15,6 +16,7 @@ FORMS = {"BiasGelu": "none", "FastGelu": "tanh", "Gelu": "none"}
 def _gelu(op: Op) -> Value:
     x, bias = op.value(0), op.optional(1)
     if bias is not None:
+        require_fit(bias.shape, x.shape, op.sizes)
         x = op.map("x + b", x=x, b=bias, part="biased")
     return op.map(GELU[FORMS[op.kind]], x=x)
 
@@ -26,4 +28,7 @@ def _quick_gelu(op: Op) -> Value:
 
 @operator("BiasAdd", domain=CONTRIB)
 def _bias_add(op: Op) -> Value:
-    return op.map("x + b + skip", x=op.value(0), b=op.value(1), skip=op.value(2))
+    x, bias, skip = (op.value(i) for i in range(3))
+    for term in (bias, skip):
+        require_fit(term.shape, x.shape, op.sizes)
+    return op.map("x + b + skip", x=x, b=bias, skip=skip)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilec.importer.broadcasting import require_fit
 from tilec.importer.compose import applied, every_result
 from tilec.importer.operator import Op
 from tilec.importer.ops.contrib.quantized_elementwise import real
@@ -21,6 +22,9 @@ def _residual(op: Op, bias: Value | None) -> Value:
     x, skip = op.value(0), op.value(1)
     if not 2 <= skip.rank <= x.rank <= 3:
         raise ShapeError(f"an input {shape_text(x.shape)} and a skip connection {shape_text(skip.shape)}")
+    for term in (skip, bias):
+        if term is not None:
+            require_fit(term.shape, x.shape, op.sizes)
     if bias is None:
         return op.map("x + s", x=x, s=skip, output=3 if op.wants(3) else 0, part="" if op.wants(3) else "sum")
     return op.map("x + s + b", x=x, s=skip, b=bias, output=3 if op.wants(3) else 0, part="" if op.wants(3) else "sum")
