@@ -13,7 +13,7 @@ APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-torch torch-timing mutants replay fuzz fuzz-open fuzz-quantised outside exports quantised
-.PHONY: faults odd-values traces open-zoo gpu-zoo conformance open-conformance lint format features schema
+.PHONY: faults odd-values traces open-zoo gpu-zoo on-gpu conformance open-conformance lint format features schema
 .PHONY: docs docs-tables clean browser
 .DELETE_ON_ERROR:
 
@@ -89,6 +89,9 @@ traces: $(READY) ## sizes never compiled for, beside onnxruntime and OpenVINO, e
 
 gpu-zoo: $(READY) ## compile the zoo for four GPUs in five types, e.g. ARGS="verify bert-base h100 f16": registers, spills, verdicts
 	@PYTHONPATH=.:tests $(BIN)/python -m tests.gpu_zoo $(ARGS)
+
+on-gpu: $(READY) ## check and time kernels and models on the GPU of this machine, e.g. ARGS="softmax f16"; --list says what
+	@$(BIN)/python -m tests.on_gpu.run build/on-gpu-plans $(ARGS)
 
 open-zoo: $(READY) ## compile the zoo with open sizes for host, a100 and ipu-mk2, e.g. ARGS="bert-base a100"
 	@$(BIN)/python -m tests.open_zoo $(ARGS)
