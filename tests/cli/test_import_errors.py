@@ -3,7 +3,7 @@
 import pytest
 
 from cli import models
-from tests.importer.broken_models import CHANGES, broken
+from tests.importer.broken import CHANGES, broken
 from tests.importer.test_broken_models import ACCEPTED_HERE_ALONE, SAID
 
 

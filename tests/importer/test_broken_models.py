@@ -8,7 +8,7 @@ from typing import Any
 import onnxruntime
 import pytest
 
-from tests.importer.broken_models import CHANGES, branches, broken, layer, lookup, sequence
+from tests.importer.broken import CHANGES, branches, broken, layer, lookup, sequence
 from tilec.errors import TilecError
 from tilec.importer import Imported, import_model
 
