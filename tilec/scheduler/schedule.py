@@ -30,6 +30,7 @@ from tilec.scheduler.code_feedback import without_groups
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.rewrite import constant_tensors, live
 from tilec.scheduler.graph_passes.unflatten import unflatten
+from tilec.scheduler.idle_units import warn_of_idle_units
 from tilec.scheduler.memory_levels.hierarchical_search import require_levels
 from tilec.scheduler.minimum_capacity import require_capacity
 from tilec.scheduler.plan_candidates import PlanSearch, PlanState, search_plans
@@ -117,6 +118,7 @@ def complete_plan(
         decided = shared.plan
     if decide is not None:
         decided = with_code_decisions(decided, programs, decide, announce)
+    warn_of_idle_units(there.values(), root.target.cores, root.objective)
     counted = bind_plan(decided, sizes)
     before = {group.name: group.variants[0].kernel for group in bound.groups}
     renamed = {group.variants[0].kernel: there[before[group.name]] for group in counted.groups}
