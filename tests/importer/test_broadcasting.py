@@ -127,6 +127,18 @@ CASES: dict[str, tuple[Sequence[Any], Mapping[str, Sequence[int | str]], Sequenc
         ["m == 4 or m == 1"],
         ["b=2 n=4 m=4", "b=1 n=4 m=1"],
     ),
+    "scales of all or of each channel": (
+        [node("DequantizeLinear", "q scale", "y", axis=0)],
+        {"q": ("n", 2), "scale": ("m",)},
+        ["m == n or m == 1"],
+        ["n=3 m=3", "n=3 m=1"],
+    ),
+    "zero points of all or of each column": (
+        [node("MatMulInteger", "q w a z", "y")],
+        {"q": (3, 2), "w": (2, "n"), "a": (1,), "z": ("m",)},
+        ["m == n or m == 1"],
+        ["n=3 m=3", "n=3 m=1"],
+    ),
     "batches of products": (
         [node("MatMul", "x w", "y")],
         {"x": ("a", 2, 3), "w": ("c", 3, 2)},
@@ -150,13 +162,16 @@ def test_open_sizes_broadcast_as_they_are_when_the_model_runs(tmp_path: Path, na
     results = [each.output[0] for each in nodes if not any(each.output[0] in other.input for other in nodes)]
     weights = {"pads": np.int64([0, 0, 1, 0]), "one": np.int64([1]), "end": np.int64([9])}
     used = {n: w for n, w in weights.items() if any(n in each.input for each in nodes) and n not in made}
-    path = save(tmp_path / "m.onnx", nodes, {n: (np.float32, s) for n, s in inputs.items()}, results, used)
+    whole = {"MatMulInteger": "qwaz", "DequantizeLinear": "q"}.get(nodes[0].op_type, "")
+    ttypes = {n: np.uint8 if n in whole else np.float32 for n in inputs}
+    path = save(tmp_path / "m.onnx", nodes, {n: (ttypes[n], s) for n, s in inputs.items()}, results, used)
     imported = import_model(path)
     assert imported.graph.calls == ()
     assert [text_of(each.holds) for each in imported.graph.constraints] == demanded
     for text in runs:
         sizes = {symbol: int(size) for symbol, _, size in (part.partition("=") for part in text.split())}
-        feeds = {n: normal(*(sizes.get(str(e), e) for e in s), seed=len(n)) for n, s in inputs.items()}
+        real = {n: normal(*(sizes.get(str(e), e) for e in s), seed=len(n)) for n, s in inputs.items()}
+        feeds = {n: (np.abs(x) * 50).astype(np.uint8) if n in whole else x for n, x in real.items()}
         for found, wanted in zip(run(imported, tmp_path, feeds, sizes), onnxruntime(path, feeds), strict=True):
             assert found.shape == wanted.shape, text
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)

@@ -29,9 +29,9 @@ def broadcast(*shapes: Sequence[Expr], sizes: Sizes = PROVEN) -> tuple[Expr, ...
     return tuple(result)
 
 
-def require_fit(shape: Sequence[Expr], whole: Sequence[Expr], sizes: Sizes = PROVEN) -> None:
-    """Raise ShapeError unless a shape broadcasts to exactly another one."""
-    described = f"{shape_text(shape)} is broadcast to {shape_text(whole)}"
+def require_fit(shape: Sequence[Expr], whole: Sequence[Expr], sizes: Sizes = PROVEN, what: str = "") -> None:
+    """Raise ShapeError, which says `what` that is, unless a shape broadcasts to exactly another one."""
+    described = what or f"{shape_text(shape)} is broadcast to {shape_text(whole)}"
     if len(shape) > len(whole):
         raise ShapeError(described)
     for extent, of_whole in zip(shape, whole[len(whole) - len(shape) :], strict=True):
@@ -43,7 +43,14 @@ def require_fit(shape: Sequence[Expr], whole: Sequence[Expr], sizes: Sizes = PRO
 
 def repeated_index(shape: Sequence[Expr], aligned: Sequence[Axis], sizes: Sizes) -> tuple[Expr, ...]:
     """The index at which a tensor of some shape is read by the axes of its broadcast."""
-    return tuple(_index(extent, axis, sizes) for extent, axis in zip(shape, aligned, strict=True))
+    return tuple(_index(extent, axis.extent, axis.var, sizes) for extent, axis in zip(shape, aligned, strict=True))
+
+
+def fitted_index(extent: Expr, whole: Expr, index: Expr, sizes: Sizes, what: str) -> Expr:
+    """The index at which a dimension that broadcasts to another one is read by an index of that one. Raises ShapeError
+    with `what` that is."""
+    require_fit((extent,), (whole,), sizes, what)
+    return _index(extent, whole, index, sizes)
 
 
 def is_single(extent: Expr) -> bool:
@@ -51,12 +58,12 @@ def is_single(extent: Expr) -> bool:
     return extent == Const(1) or bounds_of(extent)[1] == 1
 
 
-def _index(extent: Expr, axis: Axis, sizes: Sizes) -> Expr:
-    if is_single(extent) and not is_single(axis.extent):
+def _index(extent: Expr, whole: Expr, index: Expr, sizes: Sizes) -> Expr:
+    if is_single(extent) and not is_single(whole):
         return Const(0)
-    if _is_open(extent, axis.extent, sizes):
-        return Call("minimum", (axis.var, simplify(Binary("-", extent, Const(1)))))
-    return axis.var
+    if _is_open(extent, whole, sizes):
+        return Call("minimum", (index, simplify(Binary("-", extent, Const(1)))))
+    return index
 
 
 def _join(a: Expr, b: Expr, shapes: Sequence[Sequence[Expr]], sizes: Sizes) -> Expr:

@@ -110,6 +110,8 @@ def _instance_normalization(op: Op) -> Value:
         raise ShapeError(f"an input {shape_text(x.shape)} without channels")
     centered, inverse, *_ = standardized(op, _computed(op, x), range(2, x.rank), op.number("epsilon", 1e-5))
     scale, shift = (along(op, op.value(i), 1, x.rank, part) for i, part in ((1, "scale"), (2, "shift")))
+    for vector, what in ((scale, "scales"), (shift, "shifts")):
+        op.require_same(vector.shape[1], x.shape[1], f"{what} for each channel")
     return _scaled(op, centered, inverse, scale, shift, x.ttype)
 
 

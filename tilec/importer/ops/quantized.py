@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tilec.importer.broadcasting import fitted_index
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
@@ -79,8 +80,7 @@ def _index(op: Op, scale: Value, x: Value, place: Sequence[Expr]) -> list[Expr]:
     if block < 0 or scale.rank != (x.rank if block else 1):
         raise ShapeError(f"{described} with block_size {block}")
     if not block:
-        op.require_same(scale.shape[0], x.shape[axis], described)
-        return [place[axis]]
+        return [fitted_index(scale.shape[0], x.shape[axis], place[axis], op.sizes, described)]
     for d, (blocks_given, extent) in enumerate(zip(scale.shape, x.shape, strict=True)):
         blocks = simplify(formula("(e + b - 1) // b", e=extent, b=block))
         op.require_same(blocks_given, blocks if d == axis else extent, f"{described} in blocks of {block}")

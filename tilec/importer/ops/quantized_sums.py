@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tilec.importer.broadcasting import fitted_index
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
@@ -79,15 +80,12 @@ def _along(op: Op, lead: Sequence[Axis], rows: Sequence[Axis], pair: Callable[[E
         if not rows or value.rank > len(lead) + 2:
             raise ShapeError(f"{described} for a result of {len(lead) + len(rows)} dimensions")
         if value.rank == 1:
-            op.require_same(value.shape[0], rows[0].extent, described)
-            return [rows[0].var]
+            return [fitted_index(value.shape[0], rows[0].extent, rows[0].var, op.sizes, described)]
         tail: list[Expr] = []
         for size, wanted, at in zip(
             value.shape[-2:], pair(rows[0].extent, Const(1)), pair(rows[0].var, Const(0)), strict=True
         ):
-            if size != Const(1):
-                op.require_same(size, wanted, described)
-            tail.append(Const(0) if size == Const(1) else at)
+            tail.append(fitted_index(size, wanted, at, op.sizes, described))
         return [*leading_index(value, lead, op.sizes), *tail]
 
     return place
