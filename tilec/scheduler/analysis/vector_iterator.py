@@ -76,10 +76,12 @@ def _along_reduction(expr: TensorExpr, graph: Graph) -> str:
 
 
 def can_pack(access: Access, expr: TensorExpr) -> bool:
-    """Whether a constant can be stored a second time in the order in which the node iterates over it."""
+    """Whether a constant can be stored a second time in the order in which the node iterates over it, which is as often
+    at all sizes."""
     if is_data_dependent(access):
         return False
-    return all(variables(i) <= set(expr.iterators) for i in access.index)
+    used = frozenset().union(*map(variables, access.index))
+    return used <= set(expr.iterators) and all(constant_value(expr.domain[i]) is not None for i in used)
 
 
 def staged_order(access: Access, expr: TensorExpr, iterator: str) -> tuple[int, ...] | None:

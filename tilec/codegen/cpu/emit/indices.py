@@ -29,6 +29,14 @@ def divided(op: str, value: PrimExpr, divisor: int, lanes: int) -> PrimExpr:
     return node(value, constant(divisor, "int64", lanes))
 
 
+def divided_by_size(op: str, value: PrimExpr, divisor: PrimExpr, lanes: int = 1) -> PrimExpr:
+    """`//` or `%` of integers that are at least 0; 0 where the divisor is 0, as for all integers."""
+    node = tirx.Div if op == "//" else tirx.Mod
+    whole = node(value, tirx.Max(divisor, constant(1, "int64", lanes)))
+    nothing = constant(0, "int64", lanes)
+    return tirx.Select(tirx.EQ(divisor, nothing), nothing, whole)
+
+
 class Indices:
     """Prints integer expressions at the position of the IR builder and remembers them while their loop is open."""
 
@@ -84,6 +92,8 @@ class Indices:
         match expr:
             case Binary("//" | "%" as op, left, Const(int() as divisor)) if divisor > 0 and not_negative(left):
                 return divided(op, self.number(left), divisor, 1)
+            case Binary("//" | "%" as op, left, right) if not_negative(left) and not_negative(right):
+                return divided_by_size(op, self.number(left), self.number(right))
             case Binary("and" | "or" as op, left, right):
                 return PRINTERS[op]("bool", 1, self.condition(left), self.condition(right))
             case Binary("+" | "-" | "*" as op, left, right):

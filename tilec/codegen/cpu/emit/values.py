@@ -17,7 +17,7 @@ from tvm import tirx
 
 from tilec.codegen.cpu.emit.dot_functions import dot
 from tilec.codegen.cpu.emit.expression_facts import ExpressionFacts, Place
-from tilec.codegen.cpu.emit.indices import ARITHMETIC, Indices, divided, not_negative
+from tilec.codegen.cpu.emit.indices import ARITHMETIC, Indices, divided, divided_by_size, not_negative
 from tilec.codegen.cpu.emit.memory_access import Memories, element, narrow, stored, widen
 from tilec.codegen.cpu.emit.rounded_quotients import FEWEST_LANES, rounded_quotient, rounded_quotient_of
 from tilec.codegen.cpu.emit.scalar_functions import PRINTERS, convert, multiply_add
@@ -285,6 +285,10 @@ class Values:
                     value = self.value(left, "i64", point, guards)
                     return Value(divided(op, value.expr, divisor, value.lanes), value.lanes)
                 return self._apply(op, ttype, (left, Const(divisor)), point, guards)
+            case Binary("//" | "%" as op, left, right) if ttype == "i64" and _are_sizes(left, right):
+                a, b = (self.value(e, "i64", point, guards) for e in (left, right))
+                lanes = max(a.lanes, b.lanes)
+                return Value(divided_by_size(op, a.across(lanes), b.across(lanes), lanes), lanes)
             case Binary("+" | "-" | "*" as op, left, right) if ttype == "i64" and not accesses(expr):
                 a, b = (self.value(e, ttype, point, guards) for e in (left, right))
                 lanes = max(a.lanes, b.lanes)
@@ -478,3 +482,8 @@ def _bits(value: PrimExpr, source: str, target: str, lanes: int) -> PrimExpr:
     """The bits that a value has in memory, read as another type of that width."""
     whole = bind(narrow(value, source, lanes))
     return widen(bind(reinterpret(whole, stored(target), lanes)), target, lanes)
+
+
+def _are_sizes(*exprs: Expr) -> bool:
+    """Whether expressions of loop variables and dimensions are never negative."""
+    return all(not accesses(expr) and not_negative(expr) for expr in exprs)
