@@ -17,6 +17,8 @@ from tilec.ir.text import parse_expr
         ({"a": SymbolRange(likely=(7,))}, "a * b % 5 == 0", (7, 120)),
         ({"a": SymbolRange(likely=(7,))}, "a % 5 == 0", (7, 128)),
         ({}, "a == 3 * b + 1", (385, 128)),
+        ({}, "a * b == 182", (13, 14)),
+        ({"a": SymbolRange(high=7)}, "a * b == 182", (7, 26)),
     ],
 )
 def test_pivots(ranges: dict[str, SymbolRange], constraint: str, pivots: tuple[int, int]) -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from tilec.ir.equal_sizes import equal_sizes, made_equal
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import children, variables
+from tilec.ir.expr import Expr, children, variables
 from tilec.ir.sizes import ANY_SIZE, DEFAULT_SIZE, Constraint, SymbolRange, pivot_sizes
 
 TARGETS = (DEFAULT_SIZE, 120, 144, 96, 240, 64, 60, 48, 32, 24, 16, 12, 8, 4, 2, 1)
 """Sizes to try for the symbols of a constraint that the usual pivots break: many divisors, near the usual one first."""
+
+MOST_TRIED = 1 << 16
+"""Sizes of several symbols that are tried together."""
 
 
 def legal_pivots(
@@ -42,4 +47,24 @@ def legal_pivots(
             entry = ranges.get(symbol, ANY_SIZE)
             if entry.holds(size) and all(integer(holds, {**usual, symbol: size}) for holds in conditions):
                 return {**ranges, symbol: replace(entry, likely=(size,))}
-    return dict(ranges)
+    found = _among_all(sorted(free), usual, ranges, conditions) if free else {}
+    return {**ranges, **{s: replace(ranges.get(s, ANY_SIZE), likely=(size,)) for s, size in found.items()}}
+
+
+def _among_all(
+    free: Sequence[str], usual: Mapping[str, int], ranges: Mapping[str, SymbolRange], conditions: Sequence[Expr]
+) -> dict[str, int]:
+    """Of the first sizes of some symbols the legal ones whose least is largest: `a * b == 182` is 13 and 14. Empty if
+    there are none."""
+    most = int(MOST_TRIED ** (1 / len(free)))
+    entries = [ranges.get(symbol, ANY_SIZE) for symbol in free]
+    sizes = [[n for n in range(1, most + 1) if entry.holds(n)] for entry in entries]
+    grid = np.meshgrid(*(np.asarray(n, np.int64) for n in sizes), indexing="ij")
+    tried = {**usual, **dict(zip(free, grid, strict=True))}
+    with np.errstate(divide="ignore"):
+        legal = np.logical_and.reduce([np.broadcast_to(integer(c, tried), grid[0].shape) != 0 for c in conditions])
+    least = np.where(legal, np.minimum.reduce(grid), 0)
+    if not least.any():
+        return {}
+    place = np.unravel_index(int(least.argmax()), least.shape)
+    return {symbol: int(of[place]) for symbol, of in zip(free, grid, strict=True)}
