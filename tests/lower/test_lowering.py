@@ -46,6 +46,15 @@ def test_a_step_as_long_as_the_extent_makes_no_loop() -> None:
     check(case)
 
 
+def test_reduce_loops_are_in_the_order_of_the_expression_and_not_of_the_table() -> None:
+    case = CASES["convolution with epilogue"]
+    (steps,) = case.steps["reg"].values()
+    turned = replace(case, steps={"reg": {"C": dict(reversed(steps.items()))}})
+    assert program_text(turned.program()) == program_text(case.program())
+    names = [loop.variable for loop in loops(case.program().body)]
+    assert [name for name in names if "_C_reg" in name] == [f"{i}_C_reg" for i in case.nodes()[0].reduce]
+
+
 def test_order_of_tile_loops() -> None:
     case = replace(MATMUL, more={"order": {"reg": {"Y": ("n", "m")}}})
     names = [loop.variable for loop in loops(case.program().body)]

@@ -125,15 +125,18 @@ def tile(s: LoweringContext, final: str, level: int, box: Box, accumulating: boo
 
 
 def reduce_steps(s: LoweringContext, node: str, level: int, box: Box) -> tuple[tuple[LoopHead, ...], Box]:
-    """The reduce loops of a node at a level, in the order of the plan, and the box of one step (Welder, 3.2).
+    """The reduce loops of a node at a level, in the order of its expression, and the box of one step (Welder, 3.2).
 
     A step as long as the extent needs no loop; the last step is narrower where the step does not divide the extent.
     """
     name = s.levels[level].name
     heads: list[LoopHead] = []
     chunk: Box = {}
-    for iterator, size in s.variant.steps.get(name, {}).get(node, {}).items():
-        cut = split(s, box[iterator], size, f"{iterator}_{node}_{name}", "clip", False)
+    steps = s.variant.steps.get(name, {}).get(node, {})
+    for iterator in s.nodes[node].reduce:
+        if iterator not in steps:
+            continue
+        cut = split(s, box[iterator], steps[iterator], f"{iterator}_{node}_{name}", "clip", False)
         if cut is not None:
             heads.append(cut.head)
             chunk[iterator] = cut.piece
