@@ -16,6 +16,7 @@ from tilec.ir.program import Program
 from tilec.ir.sizes import ANY_SIZE, SymbolRange, further_sizes, largest_sizes, pivot_sizes
 from tilec.ir.types import is_float
 from tilec.scheduler.analysis.independent_symbols import with_usual_items
+from tilec.scheduler.analysis.window_symbols import with_usual_windows
 from tilec.scheduler.building.cache_costs import with_cache_costs
 from tilec.scheduler.building.code_decisions import (
     Announce,
@@ -151,7 +152,7 @@ def search_plan(
     if options.units is not None:
         device = device.with_units(options.units, "schedule.units")
     target = target_model_of(device)
-    graph = with_usual_items(graph, unflatten(RewrittenGraph(graph)).graph)
+    graph = with_usual_windows(with_usual_items(graph, unflatten(RewrittenGraph(graph)).graph))
     _require_units(graph, device)
     require_levels(options.closed, target)
     steps, plan_steps = search_steps(options)

@@ -109,10 +109,12 @@ class _Losses:
         narrower: float,
         besides: float = 0,
     ) -> None:
-        seconds = np.array([each.seconds for each in classes]) + besides
+        seconds = np.array([each.seconds for each in classes], np.float64) + besides
         self.sizes = sizes
         self.lasts = lasts
-        self.loss: NDArray[np.float64] = seconds / seconds.min(axis=0)
+        least = seconds.min(axis=0)
+        # Where there is nothing to compute none loses.
+        self.loss: NDArray[np.float64] = np.divide(seconds, least, out=np.ones_like(seconds), where=least > 0)
         self.rest: NDArray[np.float64] = narrower * self.loss[list(lasts)]
 
     def best(self, choices: Sequence[Choice], count: int) -> _Found:
