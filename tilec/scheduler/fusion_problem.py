@@ -1,7 +1,7 @@
 """The problem of fusion: parts in execution order on a target, and costs of groups of them, remembered by content.
 
-Two groups that are alike up to the names of tensors and the values of literals have one key, so that a decision on the
-first layer of a network holds for all others (W41).
+Two groups that are alike up to the names of tensors, the values of literals and the constant places at which they read
+have one key, so that a decision on the first layer of a network holds for all others (W41).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.scheduler.analysis.abstract_literals import abstract_literals
 from tilec.scheduler.analysis.access import is_data_dependent
+from tilec.scheduler.analysis.constant_places import Dimension, apart, constant_places, from_first_places
 from tilec.scheduler.analysis.contraction import is_contraction, operands_of
 from tilec.scheduler.analysis.promote_halves import wide_inside
 from tilec.scheduler.analysis.vector_iterator import Vector, is_panelled, vector_of
@@ -134,10 +135,11 @@ class FusionProblem:
         return tuple(descriptions)
 
     def _described(self, part: Part) -> PartDescription:
-        content = self._content(part)
+        places = constant_places(part)
+        content = self._content(part, places)
         number = self.cache.numbering.setdefault(content[0], len(self.cache.numbering))
         if number in self.cache.alike:
-            return self.cache.alike[number].twin(part, content)
+            return self.cache.alike[number].twin(part, content, places)
         tensors = self.graph.tensors
         halos = frozenset(
             access.tensor
@@ -150,7 +152,7 @@ class FusionProblem:
             for tensor, count in self._read(node).items():
                 elements[tensor] = max(count, elements.get(tensor, 0))
         vector = vector_of(part[0].expr, self.graph, self.constants, self.target.costs)
-        self.cache.alike[number] = PartDescription(part, content, number, vector, halos, elements)
+        self.cache.alike[number] = PartDescription(part, content, number, vector, halos, elements, places)
         return self.cache.alike[number]
 
     def _read(self, node: Node) -> dict[str, int]:
@@ -164,12 +166,12 @@ class FusionProblem:
         """Elements that some parts read of a tensor at least: those of the part that reads most."""
         return max(self.descriptions[n].elements.get(tensor, 0) for n in members)
 
-    def _content(self, part: Part) -> Content:
+    def _content(self, part: Part, places: Mapping[Dimension, int]) -> Content:
         names: dict[str, str] = {}
         for node in part:
             for tensor in (*operands(node.expr), node.name):
                 names.setdefault(tensor, f"t{len(names)}")
-        exprs = tuple(_renamed(node.expr, names) for node in part)
+        exprs = tuple(_renamed(from_first_places(node.expr, places), names) for node in part)
         tensors = tuple((self.graph.tensors[t].ttype, self.graph.tensors[t].shape, t in self.constants) for t in names)
         return (exprs, tensors), tuple(names)
 
@@ -273,7 +275,17 @@ class FusionProblem:
         extents = tuple(sorted(self.extents.get(final, {}).items()))
         chain = self.chain_of(members)
         shared = tuple(names[name] for name in chain.members) if chain is not None else ()
-        return tuple(parts), tuple(names[t] for t in outputs), extents, shared
+        places = tuple(
+            tuple(sorted((names[tensor], axis, place) for (tensor, axis), place in each.items() if place))
+            for each in self._places(members)
+        )
+        return tuple(parts), tuple(names[t] for t in outputs), extents, shared, places
+
+    def _places(self, members: Sequence[int]) -> list[dict[Dimension, int]]:
+        """For each part of a group at what constant places it reads, as far as costs depend on them."""
+        described = [self.descriptions[n] for n in members]
+        inside = {node.name for n in members for node in self.parts[n]}
+        return apart([each.places for each in described], [each.content[1] for each in described], inside)
 
     def tiling_problem(
         self, members: Sequence[int], outputs: tuple[str, ...], tiles: Sequence[RegisterTile]

@@ -1,5 +1,5 @@
-"""Everything that the search remembers by content: parts and decisions that are alike up to the names of tensors and
-the values of literals.
+"""Everything that the search remembers by content: parts and decisions that are alike up to the names of tensors, the
+values of literals, and the constant places at which they read.
 
 What was decided for the first layer of a network holds for all layers that are like it (W41).  An entry depends on its
 key alone, never on what was asked before it, so that plans are the same bytes in whatever order groups are tried.
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from tilec.ir.expr import Expr
 from tilec.ir.graph import Node
 from tilec.ir.plan import Refusal
+from tilec.scheduler.analysis.constant_places import Dimension
 from tilec.scheduler.analysis.vector_iterator import Vector
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.register_tiles import RegisterTile
@@ -22,7 +23,7 @@ Part = tuple[Node, ...]
 """Nodes that share registers, in topological order."""
 
 Content = tuple[object, tuple[str, ...]]
-"""What a part computes up to the names of tensors, and these names in order of appearance."""
+"""What a part computes up to the names of tensors and constant places, and these names in order of appearance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class PartDescription:
     vector    how its first node is vectorised
     halos     tensors that its reductions read outside of, where guards have to stay
     elements  tensor -> elements that the part reads of it, at least
+    places    dimension that is read at constant places alone -> the first of them, from which `content` counts
     """
 
     part: Part
@@ -41,9 +43,10 @@ class PartDescription:
     vector: Vector
     halos: frozenset[str]
     elements: Mapping[str, int]
+    places: Mapping[Dimension, int]
 
-    def twin(self, part: Part, content: Content) -> PartDescription:
-        """The description of a part that is the same but for the names of tensors."""
+    def twin(self, part: Part, content: Content, places: Mapping[Dimension, int]) -> PartDescription:
+        """The description of a part that is the same but for the names of tensors, and constant places."""
         names = dict(zip(self.content[1], content[1], strict=True))
         return PartDescription(
             part,
@@ -52,6 +55,7 @@ class PartDescription:
             self.vector.renamed(names),
             frozenset(names[tensor] for tensor in self.halos),
             {names[tensor]: count for tensor, count in self.elements.items()},
+            places,
         )
 
 
