@@ -1,4 +1,4 @@
-"""Sizes of 0 that a model's operators do not take: looked into where there is nothing, copied by Reshape."""
+"""Sizes of 0 (or 1) that a model's operators do not take: looked into where there is nothing, copied by Reshape."""
 
 from __future__ import annotations
 
@@ -67,6 +67,7 @@ CASES: dict[str, tuple[Any, ...]] = {
         {"f": (np.float32, [1, "n", 8]), "k": (np.float32, ["n", 4, 3])},
         ["n >= 1"],
     ),
+    "a rank that sizes decide": ([("Squeeze", "x", {}, "y")], {}, ["b != 1", "n != 1"]),
     "elements alone": ([("Neg", "x", {}, "a"), ("ReduceSum", "a", {}, "y")], {}, []),
 }
 

@@ -11,7 +11,7 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, reshape_index, shape_text, size_of, solve_reshape
 from tilec.importer.value import Value, extents
 from tilec.ir.algebra import equal, simplify
-from tilec.ir.expr import Const, Expr
+from tilec.ir.expr import Binary, Const, Expr, constant_value
 
 MAX_PARTS = 64
 """Maximal number of parts concatenated by one body; more are concatenated in groups, so that bodies stay small."""
@@ -49,6 +49,9 @@ def _squeeze(op: Op) -> Value:
     axes = op.axes(1, "axes", x.rank)
     if axes is None:
         axes = tuple(d for d, extent in enumerate(x.shape) if extent == Const(1))
+        for extent in x.shape:
+            if constant_value(extent) is None:
+                op.sizes.demand(Binary("!=", extent, Const(1)), "dimensions of one element are removed")
     for axis in axes:
         op.require_same(x.shape[axis], Const(1), f"axis {axis} of {shape_text(x.shape)} is squeezed")
     return reshaped(op, x, [extent for d, extent in enumerate(x.shape) if d not in axes])
