@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tilec.importer import Imported, import_model
 from tilec.ir.bind import bind
 from tilec.ir.call_segments import segment_of
 from tilec.ir.evaluate import evaluate
+from tilec.ir.expr import operands
 from tilec.ir.graph import Graph, Inline
 from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.ir.verify.graph import check_graph
@@ -52,6 +54,8 @@ def run(imported: Imported, folder: Path, feeds: Arrays, sizes: Mapping[str, int
     tensors = constants(graph, folder, b"".join(imported.weights))
     for port in graph.inputs:
         tensors[port.tensor] = feeds[port.name]
+    left = Counter(name for node in graph.nodes for name in operands(node.expr))
+    results = {node.name for node in graph.nodes} - {port.tensor for port in graph.outputs}
     there = segment_of(graph.nodes, graph.calls)
     segments = [there[node.name] for node in graph.nodes]
     for number in in_order(segments, graph.calls, [None] * len(graph.calls), tensors):
@@ -60,6 +64,10 @@ def run(imported: Imported, folder: Path, feeds: Arrays, sizes: Mapping[str, int
         tensors[node.name] = evaluate(node.expr, tensors, ttype=ttype)
         assert tensors[node.name].dtype == numpy_dtype(ttype), node
         assert tensors[node.name].shape == tuple(e.value for e in graph.tensors[node.name].shape), node
+        for name in operands(node.expr):
+            left[name] -= 1
+            if not left[name] and not graph.calls and name in results:  # of a big model all together take 9 GB
+                del tensors[name]
     return [tensors[port.tensor] for port in graph.outputs]
 
 
