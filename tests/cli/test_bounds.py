@@ -216,3 +216,10 @@ def test_tasks_of_a_model(cli, tmp_path):
         (at,) = subject["bounds"]
         known = at.get("best known") or at.get("oro+ fused") or at["oro+"]
         assert at["parallel"]["traffic_bytes"] >= known["traffic_bytes"]
+
+
+def test_a_file_whose_name_looks_like_an_einsum_is_a_file(cli, tmp_path):
+    models.mlp(tmp_path / "a[b=1].onnx")
+    assert cli("bounds", "a[b=1].onnx", "--capacity", "64KiB").code == 0
+    long = "C[m,n] = sum(k, A[m,k]*B[k,n])" + " + 0.0 * A[m,0]" * 30
+    assert "File name too long" not in cli("bounds", long, "--dims", "m=4,n=4,k=4", "--capacity", "64KiB").err

@@ -1,5 +1,6 @@
 """`tilec bounds`: lower bounds on data movement of an Einsum, a workload or a model at every buffer capacity."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -103,7 +104,7 @@ def bounds(
         from tilec.report.bounds.picture import require_drawable
 
         require_drawable(plot)
-    if "[" in source or "=" in source:
+    if ("[" in source or "=" in source) and not os.path.exists(source):
         _refuse("an Einsum", "Use --dims.", {"--shape": shape})
         bounded = _einsum(source, extents(dims or ()), widths(dtype, bits), _kinds(mapspace))
     else:
