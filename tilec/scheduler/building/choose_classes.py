@@ -20,10 +20,14 @@ from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Const, Expr, Var
 
 GAIN = 0.97
-"""A further variant pays where it takes no more than this fraction of the time without it, at some size."""
+"""A further variant pays where it takes no more than this fraction of the time without it, at some likely size."""
+
+SINGLE_GAIN = 0.9
+"""So it does where one symbol is at its least and the others are as usual: one item of a batch, one more token."""
 
 LIMIT_GAIN = 0.9
-"""So do limits in guards: predictions of one tile against another, where both are legal, are less sure."""
+"""So do limits in guards: predictions of one tile against another, where both are legal, are less sure. They pay no
+sooner than further variants do."""
 
 CALL = 1e-6
 """Seconds of a call besides: what a limit gains of less than that is not seen."""
@@ -51,24 +55,70 @@ class Choice:
     last: bool = False
 
 
+@dataclass(frozen=True)
+class VariantPrices:
+    """What decides how many variants pay: a group has at most `most`; one for all sizes takes `narrower` times its
+    class's seconds; at the n-th of the sizes that are looked at a further one pays where it takes no more than the
+    fraction `gains[n]` of the time without it, `rare` where nobody names the size."""
+
+    most: int
+    narrower: float
+    rare: float
+    gains: Sequence[float]
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The powers of losses by which a gain that pays counts the same at all sizes."""
+        weights: NDArray[np.float64] = log(self.rare) / np.log(np.array(self.gains))
+        return weights
+
+
 def choose_classes(
-    classes: Sequence[TimedClass], sizes: Sequence[Mapping[str, int]], most: int, narrower: float
+    classes: Sequence[TimedClass], sizes: Sequence[Mapping[str, int]], prices: VariantPrices
 ) -> tuple[Choice, ...]:
-    """Of the classes the fewest, up to `most`, by which no size that was looked at loses much against the best of
-    them; the last is for all sizes, unless the guard of one says so already. A variant for all sizes takes `narrower`
-    times its class's seconds."""
+    """Of the classes the fewest by which no size that was looked at loses much against the best of them, likely ones
+    least; the last is for all sizes, unless the guard of one says so already."""
     order = sorted(range(len(classes)), key=lambda n: -_strength(classes[n].guard))
     plain = [Choice(n, classes[n].guard) for n in order]
     lasts = [n for n in order if classes[n].serves_all] or order
-    table = _Losses(classes, sizes, lasts, narrower)
+    table = _Losses(classes, sizes, lasts, prices)
     found = table.best(plain, 0)
-    for count in range(1, min(most, 1 + len(classes))):
-        found = _better(found, table.best(plain, count), GAIN)
-    _, chosen, last = _narrowed(found, plain, classes, sizes, lasts, most, narrower)
+    for count in range(1, min(prices.most, 1 + len(classes))):
+        found = _better(found, table.best(plain, count), prices.rare)
+    _, chosen, last = _narrowed(found, plain, classes, sizes, lasts, prices)
     whole = next((k for k, each in enumerate(chosen) if each.guard == Const(True)), None)
     if whole is not None:
         return chosen[: whole + 1]
+    if prices.narrower == 1:
+        chosen = _without(last, chosen)
     return (*chosen, Choice(last, Const(True), last=True))
+
+
+def _without(last: int, chosen: Sequence[Choice]) -> tuple[Choice, ...]:
+    """The choices without those of the class of the variant for all sizes, which is the same code where narrower tiles
+    cost nothing: the guards of those that come after one say that its own does not hold, where that takes one limit."""
+    kept: list[Choice] = []
+    for place, choice in enumerate(chosen):
+        if choice.number == last:
+            rest = [_outside(each, choice.guard) for each in chosen[place + 1 :]]
+            if None not in rest:
+                return (*kept, *_without(last, [each for each in rest if each is not None]))
+        kept.append(choice)
+    return tuple(kept)
+
+
+def _outside(choice: Choice, guard: Expr) -> Choice | None:
+    """A choice for where a guard does not hold; None where that takes more than one limit."""
+    open_parts = [
+        part for part in _conjuncts(guard) if not any(_follows(part, own) for own in _conjuncts(choice.guard))
+    ]
+    match open_parts:
+        case [Binary(op, left, right)] if op in _OPPOSITE:
+            return replace(choice, guard=_both(choice.guard, Binary(_OPPOSITE[op], left, right)))
+    return None
+
+
+_OPPOSITE = {"<": ">=", ">=": "<"}
 
 
 _Found = tuple[float, tuple[Choice, ...], int]
@@ -84,38 +134,43 @@ def _narrowed(
     classes: Sequence[TimedClass],
     sizes: Sequence[Mapping[str, int]],
     lasts: Sequence[int],
-    most: int,
-    narrower: float,
+    prices: VariantPrices,
 ) -> _Found:
-    """The variants with guards that have limits where those pay, else the same ones."""
+    """The variants with guards that have limits where those pay, else the same ones; they are no more where further
+    ones are dear."""
     _, chosen, last = found
-    found = _Losses(classes, sizes, [last], narrower, CALL).best(chosen, len(chosen))
+    found = _Losses(classes, sizes, [last], prices, CALL).best(chosen, len(chosen))
     limited = [replace(each, guard=_both(each.guard, limit)) for each in plain for limit in _limits(sizes)]
-    table = _Losses(classes, sizes, lasts, narrower, CALL)
-    for count in range(1, min(most, 1 + NARROWED, len(classes))):
-        if LIMIT_GAIN * found[0] > 1:
-            found = _better(found, table.best([*limited, *plain], count), LIMIT_GAIN)
+    table = _Losses(classes, sizes, lasts, prices, CALL)
+    gain = min(LIMIT_GAIN, prices.rare)
+    more = NARROWED if prices.rare == GAIN else min(NARROWED, len(chosen))
+    for count in range(1, min(prices.most, 1 + more, len(classes))):
+        if gain * found[0] > 1:
+            found = _better(found, table.best([*limited, *plain], count), gain)
     return found
 
 
 class _Losses:
-    """The most that any size loses by some variants and one for all sizes, against the best class there."""
+    """The most that any size loses by some variants and one for all sizes, against the best class there, as much as it
+    counts."""
 
     def __init__(
         self,
         classes: Sequence[TimedClass],
         sizes: Sequence[Mapping[str, int]],
         lasts: Sequence[int],
-        narrower: float,
+        prices: VariantPrices,
         besides: float = 0,
     ) -> None:
         seconds = np.array([each.seconds for each in classes], np.float64) + besides
+        weights = prices.weights
         self.sizes = sizes
         self.lasts = lasts
         least = seconds.min(axis=0)
-        # Where there is nothing to compute none loses.
-        self.loss: NDArray[np.float64] = np.divide(seconds, least, out=np.ones_like(seconds), where=least > 0)
-        self.rest: NDArray[np.float64] = narrower * self.loss[list(lasts)]
+        # Where there is nothing to compute none loses, nor at an extent below nothing.
+        loss: NDArray[np.float64] = np.divide(seconds, least, out=np.ones_like(seconds), where=least > 0)
+        self.loss: NDArray[np.float64] = loss**weights
+        self.rest: NDArray[np.float64] = prices.narrower**weights * self.loss[list(lasts)]
 
     def best(self, choices: Sequence[Choice], count: int) -> _Found:
         """The `count` choices, in their order, and the last class of the least loss; of equal ones those of the first
@@ -161,7 +216,8 @@ def _both(guard: Expr, limit: Binary) -> Expr:
     return reduce(lambda a, b: Binary("and", a, b), [*parts, limit])
 
 
-def _follows(part: Expr, limit: Binary) -> bool:
+def _follows(part: Expr, limit: Expr) -> bool:
+    """Whether a limit says what a part of a guard does."""
     match part, limit:
         case Binary(">=", left, Const(int() as least)), Binary(">=", same, Const(int() as more)):
             return left == same and least <= more

@@ -25,7 +25,14 @@ from tilec.lower.checks.plan_errors import PlanError
 from tilec.scheduler.analysis.contraction import operands_of
 from tilec.scheduler.analysis.vector_iterator import is_panelled
 from tilec.scheduler.analysis.window_propagation import extent_of
-from tilec.scheduler.building.choose_classes import Choice, TimedClass, choose_classes
+from tilec.scheduler.building.choose_classes import (
+    GAIN,
+    SINGLE_GAIN,
+    Choice,
+    TimedClass,
+    VariantPrices,
+    choose_classes,
+)
 from tilec.scheduler.building.group_builder import GroupBuilder, TiledGroup, levels_of, plan_group
 from tilec.scheduler.building.kernel_names import kernel_name
 from tilec.scheduler.building.largest_sizes import overflows_at_largest
@@ -220,12 +227,21 @@ def _required(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, Symb
 def _choices(classes: Sequence[SizeClass], members: Sequence[int], most: int) -> tuple[Choice, ...]:
     """The classes that get a variant, by their predicted times at the sizes that decisions are made for and at those of
     the classes."""
-    scenarios = [*classes[0].problem.scenarios, *(each.problem.scenarios[0] for each in classes[1:])]
+    likely, costs = classes[0].problem.scenarios, classes[0].problem.target.costs
+    scenarios = [*likely, *(each.problem.scenarios[0] for each in classes[1:])]
     timed = [
         TimedClass(each.variant.guard, [_seconds(each, sizes, members) for sizes in scenarios], each.serves_all)
         for each in classes
     ]
-    return choose_classes(timed, scenarios, most, classes[0].problem.target.costs.narrower_tail)
+    rare = costs.rare_variant
+    gains = [GAIN] * len(likely) + [_gain(sizes, likely[0], rare) for sizes in scenarios[len(likely) :]]
+    return choose_classes(timed, scenarios, VariantPrices(most, costs.narrower_tail, rare, gains))
+
+
+def _gain(sizes: Mapping[str, int], pivot: Mapping[str, int], rare: float) -> float:
+    """The fraction of the time that a variant for some sizes takes at most."""
+    others = sum(sizes[symbol] != size for symbol, size in pivot.items())
+    return max(rare, SINGLE_GAIN) if others == 1 and len(pivot) > 1 else rare
 
 
 def _runs_in_steps(at: FusionProblem, members: Sequence[int]) -> bool:
