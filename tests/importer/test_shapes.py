@@ -72,6 +72,7 @@ def test_reshape_that_fails(old: str, target: str, message: str) -> None:
 
 def test_zero_is_an_extent_when_it_copies_nothing() -> None:
     assert solve_reshape(shape("0, 3"), shape("3, 0"), zero_copies=False) == (Const(3), Const(0))
+    assert solve_reshape(shape("0, n"), shape("0"), zero_copies=True) == (Const(0),)
     with pytest.raises(ShapeError, match="not determined by an empty tensor"):
         solve_reshape(shape("0, 3"), shape("0, -1"), zero_copies=False)
 

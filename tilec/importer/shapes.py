@@ -150,6 +150,8 @@ def solve_reshape(
     if wanted.count(None) > 1:
         raise ShapeError("more than one extent is -1")
     given = [w for w in wanted if w is not None]
+    if None not in wanted and size_of(shape) == size_of(given) == Const(0):
+        return tuple(given)
     rest = [w for dimension, w in enumerate(wanted) if w is not None and dimension not in copied]
     left, right = _cancelled([e for dimension, e in enumerate(shape) if dimension not in copied], rest)
     have, known = size_of(left), size_of(right)

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
-from tests.importer.reference import check, normal, run, single
+from tests.importer.reference import check, normal, run, save, single
 from tilec.errors import ConfigError
 from tilec.importer import import_model
+from tilec.ir.expr import variables
 
 Case = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any], int, bool, bool]
 CASES: list[Case] = [
@@ -76,3 +78,15 @@ def test_offsets_that_do_not_fit(tmp_path: Path) -> None:
     path, _ = single(tmp_path, "DeformConv", x, weight, normal(1, 8, 2, 2), offset_group=2)
     with pytest.raises(ConfigError, match="groups of offsets"):
         import_model(path)
+
+
+@pytest.mark.feature("B06")
+def test_open_sizes_of_all_inputs_meet(tmp_path: Path) -> None:
+    """Offsets, mask and bias have the batch, the windows and the channels of the images and the weight."""
+    shapes = {"x": 4, "w": 4, "o": 4, "b": 1, "m": 4}
+    ports = {name: (np.float32, [f"{name}{d}" for d in range(rank)]) for name, rank in shapes.items()}
+    node = helper.make_node("DeformConv", list(shapes), ["y"])
+    graph = import_model(save(tmp_path / "m.onnx", [node], ports, ["y"], {}, 22)).graph
+    alike = {*graph.symbol_values, *(v for each in graph.constraints for v in variables(each.holds))}
+    assert {"o0", "m0", "b0"} <= alike
+    assert alike & {"o2", "o3", "m2", "m3"} == {"o2", "o3", "m2", "m3"}

@@ -7,7 +7,7 @@ from itertools import product
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.ops.convolution import in_groups, kernel_of, require_channels
+from tilec.importer.ops.convolution import biased, in_groups, kernel_of, require_channels
 from tilec.importer.ops.window import KERNEL, SPATIAL, WindowFunction, guarded, windows
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text, size_of
@@ -34,6 +34,13 @@ def _deform_conv(op: Op) -> Value:
     points = len(kernel)
     elements = simplify(formula("g * k * n", g=groups, k=size_of(kernel), n=points))
     op.require_same(offset.shape[1], elements, "offsets and elements of the window")
+    for each, what in ((offset, "offsets"), (mask, "the mask")):
+        if each is not None:
+            wanted = (x.shape[0], *(w.out for w in frame))
+            for found, extent in zip((each.shape[0], *each.shape[2:]), wanted, strict=True):
+                op.require_same(found, extent, f"{what} {shape_text(each.shape)} and windows")
+    if mask is not None:
+        op.require_same(mask.shape[1], simplify(formula("g * k", g=groups, k=size_of(kernel))), "the mask and windows")
     columns = _gathered(op, x, offset, mask, frame, groups, alike)
     names = SPATIAL[points]
     axes = op.builder.iterators(("n", "o", *names), [x.shape[0], weight.shape[0], *(w.out for w in frame)])
@@ -43,10 +50,7 @@ def _deform_conv(op: Op) -> Value:
     value = columns.access([axes[0].var, channel, *inner, *(a.var for a in axes[2:])])
     body = formula("x * w", x=value, w=weight.access([axes[1].var, c, *inner]))
     total = op.emit(axes, body, x.ttype, reduce, part="" if bias is None else "product")
-    if bias is None:
-        return total
-    sum_ = formula("x + b", x=total.access([a.var for a in axes]), b=bias.at([axes[1].var]))
-    return op.emit(axes, sum_, x.ttype)
+    return biased(op, total, bias)
 
 
 def _gathered(
