@@ -125,4 +125,4 @@ def test_kernels(cli, build):
     (build.parent / "k.json").write_text(text.replace('"kernel": "', '"kernel": "other_'))
     ran = cli("diff", "model.tilec/3-kernels.json", "k.json", "--exit-code", "--format", "md")
     assert ran.code == 3
-    assert ran.out.startswith("**model on host: 1 -> 1 steps (1 other kernel; 0 unchanged)**")
+    assert ran.out.startswith("**model on host: 1 -> 1 step (1 other kernel; 0 unchanged)**")

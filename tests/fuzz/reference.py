@@ -128,7 +128,8 @@ def kernel_of(node: NodeProto, operands: Mapping[str, Array], opset: int) -> Ker
     if np.dtype(np.float64) in types and node.op_type in _ROUGH:
         raise NoReference("f64 is computed with constants of f32")
     problem = ""
-    for wide in () if node.op_type in _BY_ONNX else _widenings(types):
+    evaluated = BF16 not in types and opset >= 13  # whose meaning of axes onnx's evaluator keeps
+    for wide in () if node.op_type in _BY_ONNX and evaluated else _widenings(types):
         if node.op_type == "CastLike":  # what decides the result's type is no operand to widen, but for bf16
             wide = {t: w for t, w in wide.items() if t == BF16 or t != types[-1]}
         try:
@@ -137,7 +138,7 @@ def kernel_of(node: NodeProto, operands: Mapping[str, Array], opset: int) -> Ker
             problem = problem or str(error)
             continue
         return Kernel(session, names, tuple(wide.get(t, t) for t in types), results)
-    if BF16 in types or opset < 13:  # whose meaning of axes onnx's evaluator does not keep
+    if not evaluated:
         raise NoReference(problem)
     try:
         return Kernel(ReferenceEvaluator(_model(node, names, types, opset)), names, types, results)

@@ -246,10 +246,10 @@ def test_equal_sizes_and_reported_ones(tmp_path: Path) -> None:
         node("NonZero", "x", "at"),
         node("Cast", "at", "a", to=1),
         node("Add", "a z", "b"),
-        node("Add", "x v", "c"),
+        node("Gemm", "x v", "c", transA=1, transB=1),
     ]
-    inputs = {"x": ("float32", ("n", 4)), "z": ("float32", (2, "m")), "v": ("float32", ("k", 4))}
+    inputs = {"x": ("float32", ("n", 4)), "z": ("float32", (2, "m")), "v": ("float32", (4, "k"))}
     graph = import_model(save(tmp_path / "m.onnx", nodes, inputs, ["b", "c"]), fallback="allow").graph
     assert graph.symbols == ("n", "m", "nonzero_1")
     assert {s: text_of(each.value) for s, each in graph.symbol_values.items()} == {"k": "n"}
-    assert [text_of(each.holds) for each in graph.constraints] == ["nonzero_1 <= n * 4", "nonzero_1 == m"]
+    assert [text_of(each.holds) for each in graph.constraints] == ["nonzero_1 <= n * 4", "m == nonzero_1 or m == 1"]

@@ -37,7 +37,7 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path):
     (tmp_path / "text.npz").write_text("no arrays")
     np.save(tmp_path / "one.npy", np.zeros(3))
     (tmp_path / "cut.npz").write_bytes((tmp_path / "other.npz").read_bytes()[:60])
-    for name, said in (("none.npz", "No such file"), ("text.npz", "no .npz file"), ("one.npy", "without a name")):
+    for name, said in (("none.npz", "no such file"), ("text.npz", "no .npz file"), ("one.npy", "without a name")):
         with pytest.raises(UsageError, match=said):
             feeds_of(PLAN, InputFile(tmp_path / name))
     with pytest.raises(UsageError, match=r"cut\.npz"):

@@ -53,6 +53,16 @@ def fitted_index(extent: Expr, whole: Expr, index: Expr, sizes: Sizes, what: str
     return _index(extent, whole, index, sizes)
 
 
+def settle(whole: Expr, extent: Expr, sizes: Sizes, what: str) -> bool:
+    """Demand that the broadcast of some extents is one of them; whether there are others, which are it or 1 now."""
+    others = [each for each in _operands(whole) if not equal(each, extent)]
+    if not others or len(others) == len(tuple(_operands(whole))):
+        return False
+    for each in others:
+        require_fit((each,), (extent,), sizes, what)
+    return True
+
+
 def is_single(extent: Expr) -> bool:
     """Whether a dimension has no more than one element: of its first `minimum(n, 1)`, say."""
     return extent == Const(1) or bounds_of(extent)[1] == 1

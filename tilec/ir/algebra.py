@@ -140,10 +140,15 @@ def _simplify_inside(expr: Expr, ranges: Ranges) -> Expr:
 
 
 def _choice(condition: Expr, yes: Expr, no: Expr, ranges: KnownRanges) -> Polynomial:
-    """One of two expressions, the only one that is left where the condition is decided or both are equal."""
+    """One of two expressions, the only one that is left where the condition is decided or both are equal, as in
+    where(n == 1, 1, n)."""
     if isinstance(condition, Const):
         return polynomial(yes if condition.value else no, ranges)
     a, b = polynomial(yes, ranges), polynomial(no, ranges)
+    if isinstance(condition, Binary) and condition.op == "==" and _is_index(condition.left):
+        sides = polynomial(condition.left, ranges), polynomial(condition.right, ranges)
+        if a in sides and b in sides:
+            return b
     return a if a == b else {(Call("where", (condition, _expression(a), _expression(b))),): 1}
 
 

@@ -15,7 +15,7 @@ from onnx.helper import make_node
 from tests.importer.reference import compare, normal, run, save
 from tilec.errors import ConfigError
 from tilec.importer import import_model
-from tilec.ir.expr import Var
+from tilec.ir.text import text_of
 
 F32 = TensorProto.FLOAT
 
@@ -104,12 +104,13 @@ def test_symbolic_extents_beside_the_scanned_one(tmp_path: Path) -> None:
 
 
 def test_a_state_has_the_size_that_the_body_demands(tmp_path: Path) -> None:
-    """Its name for the size is another one than that of the scanned elements."""
+    """Its name for the size is another one than that of the scanned elements, which are repeated where they are 1."""
     path = model(tmp_path, running_sum(), ["states"], ["steps", "elements"])
     graph = import_model(path).graph
     assert not graph.placement.fallback
-    assert graph.symbol_values["elements"].value == Var("states")
-    compare(path, {"start": normal(3), "x": normal(4, 3)}, {"states": 3, "steps": 4})
+    assert [text_of(each.holds) for each in graph.constraints] == ["elements == states or elements == 1"]
+    compare(path, {"start": normal(3), "x": normal(4, 3)}, {"states": 3, "steps": 4, "elements": 3})
+    compare(path, {"start": normal(3), "x": normal(4, 1)}, {"states": 3, "steps": 4, "elements": 1})
 
 
 def cell() -> list[onnx.NodeProto]:

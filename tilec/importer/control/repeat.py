@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tilec.importer.broadcasting import settle
 from tilec.importer.control.body import Body
 from tilec.importer.control.region import Region
 from tilec.importer.control.unroll import MAX_NODES
@@ -42,6 +43,8 @@ def repeated(
 
     def step(now: Sequence[Value], taken: Sequence[Value]) -> BodyResults:
         results = call(now, taken)
+        if _settled(region, now, results):
+            results = call(now, taken)
         tensors = [value for value in results if isinstance(value, Value)]
         if len(tensors) < len(results):
             raise region.unsupported("an output of the body is no tensor", "Only tensors are carried through a loop.")
@@ -51,6 +54,17 @@ def repeated(
         return BodyResults(tensors[: len(now)], tensors[len(now) :])
 
     return serial_loop(region.op, carried, sequences, [*body.reads, *still], step)
+
+
+def _settled(region: Region, now: Sequence[Value], results: Sequence[NamedValue]) -> bool:
+    """Whether sizes that meet those of carried values in the body fit them from here on, since these keep their
+    shapes."""
+    found = False
+    for before, after in zip(now, results, strict=False):
+        if isinstance(after, Value) and before.rank == after.rank:
+            for extent, whole in zip(before.shape, after.shape, strict=True):
+                found |= settle(whole, extent, region.op.sizes, "a carried value keeps its shape")
+    return found
 
 
 def _alike(region: Region, before: Value, after: Value) -> bool:
