@@ -27,6 +27,16 @@ CASES: dict[str, tuple[Any, ...]] = {
         {"i": (np.int64, ["k"])},
         ["minimum(k, minimum(b, 1)) <= n"],
     ),
+    "many sizes beside it": (
+        [("Gather", "w i", {"axis": 2}, "y")],
+        {"w": (np.float32, ["b", "c", "n", "width", "d0", "d1", "d2"]), "i": (np.int64, ["k", "l"])},
+        [
+            "".join(f"minimum({s}, " for s in ["d2", "d1", "d0", "width", "l", "k", "c"])
+            + "minimum(b, 1)"
+            + ")" * 7
+            + " <= n"
+        ],
+    ),
     "indices beside the axis": (
         [("GatherElements", "x i", {"axis": 1}, "y")],
         {"i": (np.int64, [3, 2])},

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import islice, product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilec.importer.formula import formula
 from tilec.importer.names import Names
@@ -23,7 +23,7 @@ from tilec.ir.text import text_of
 SMALL = tuple(range(18))
 """Sizes at which extents are looked at: what is negative anywhere is so at small ones."""
 
-MOST_TRIED = 400
+MOST_TRIED = 4096
 """Sizes of several symbols that are looked at together."""
 
 LARGE = 8
@@ -44,15 +44,19 @@ class AssumedSizes:
     def conditional(self) -> Iterator[None]:
         """Translate what may not be computed in a run: it demands nothing of sizes."""
         before, self.fixed = self.fixed, True
-        yield
-        self.fixed = before
+        try:
+            yield
+        finally:
+            self.fixed = before
 
     @contextmanager
     def defining(self, defines: bool) -> Iterator[None]:
         """Translate the nodes of a function: those that define an operator mean an extent of 0 as they compute it."""
         before, self.defines = self.defines, defines
-        yield
-        self.defines = before
+        try:
+            yield
+        finally:
+            self.defines = before
 
 
 class NodeSizes:
@@ -122,7 +126,8 @@ class NodeSizes:
         low = bounds_of(extent)[0]
         if low is not None and low >= 0:
             return False
-        return any(value < 0 for (value,) in self._at_small_sizes(extent))
+        (values,) = self._at_small_sizes(extent)
+        return bool((values < 0).any())
 
     def require_elements(self, extent: Expr, reached: Sequence[Expr], message: str) -> None:
         """Demand that an extent is not 0 where all of `reached`, extents of what looks into it, are 1 or more."""
@@ -130,7 +135,8 @@ class NodeSizes:
         if (low is not None and low >= 1) or any(equal(extent, each) for each in reached):
             return
         reached = tuple(dict.fromkeys(each for each in reached if (bounds_of(each)[0] or 0) < 1))
-        if any(value == 0 and all(n >= 1 for n in others) for value, *others in self._at_small_sizes(extent, *reached)):
+        values, *others = self._at_small_sizes(extent, *reached)
+        if np.logical_and.reduce([values == 0, *(n >= 1 for n in others)]).any():
             least: Expr = Const(1)
             for each in reached:
                 least = Call("minimum", (each, least))
@@ -141,19 +147,26 @@ class NodeSizes:
         if not self._known.defines:
             self.require_elements(extent, (copied,), f"an extent of 0 copies {text_of(copied)}")
 
-    def _at_small_sizes(self, *extents: Expr) -> Iterator[tuple[int, ...]]:
-        """The values of extents at small sizes that nothing excludes."""
-        reduced = [self._known.facts.reduced(extent) for extent in extents]
-        symbols = symbols_of(reduced)
-        entries = [self._known.facts.ranges.get(symbol, ANY_SIZE) for symbol in symbols]
-        small = [[size for size in SMALL if entry.holds(size)] or [entry.least] for entry in entries]
-        known = [each.holds for each in self._known.facts.constraints if set(symbols_of((each.holds,))) <= set(symbols)]
-        for sizes in islice(product(*small), MOST_TRIED):
-            at = dict(zip(symbols, sizes, strict=True))
-            with np.errstate(divide="ignore"):
-                excluded, *values = not all(integer(holds, at) for holds in known), *(integer(e, at) for e in reduced)
-            if not excluded:
-                yield tuple(values)
+    def _at_small_sizes(self, *extents: Expr) -> list[NDArray[np.int64]]:
+        """The values of extents at small sizes that nothing excludes: fewer sizes of each symbol where there are more
+        symbols, one of those that are too many."""
+        facts = self._known.facts
+        reduced = [facts.reduced(extent) for extent in extents]
+        symbols = list(dict.fromkeys(symbol for extent in reduced for symbol in symbols_of((extent,))))
+        side = max(2, int(MOST_TRIED ** (1 / max(1, len(symbols)))))
+        small = []
+        for place, symbol in enumerate(symbols):
+            entry = facts.ranges.get(symbol, ANY_SIZE)
+            sizes = [size for size in SMALL if entry.holds(size)] or [entry.least]
+            small.append(sizes[:side] if 2**place < MOST_TRIED else [max(sizes[:2])])
+        grid = np.meshgrid(*small, indexing="ij") if small else [np.zeros(1, np.int64)]
+        at = {symbol: sizes.ravel() for symbol, sizes in zip(symbols, grid, strict=False)}
+        known = [each.holds for each in facts.constraints if set(symbols_of((each.holds,))) <= set(symbols)]
+        legal = np.ones(grid[0].size, bool)
+        with np.errstate(divide="ignore"):
+            for holds in known:
+                legal &= np.asarray(integer(holds, at)) != 0
+            return [np.broadcast_to(integer(extent, at), legal.shape)[legal] for extent in reduced]
 
     def large(self, expr: Expr) -> int:
         """The value of an expression at large sizes: the largest of every range, a multiple of the usual one else."""
