@@ -202,10 +202,14 @@ def _exact_quotient(have: Expr, known: Expr, described: str, sizes: Sizes) -> Ex
         return quotient
     if constant_value(have) is not None and constant_value(known) is not None:
         raise ShapeError(f"{described}: {text_of(have)} elements are no multiple of {text_of(known)}")
-    if constant_value(known) is None:
-        sizes.assume(Binary(">=", known, Const(1)), described)
-    sizes.assume(divides(known, have), described)
+    assume_divides(sizes, known, have, described)
     return quotient
+
+
+def assume_divides(sizes: Sizes, divisor: Expr, extent: Expr, message: str) -> None:
+    """Go on as if a size of 1 or more divides an extent; raises what `sizes.assume` raises."""
+    sizes.assume(Binary(">=", divisor, Const(1)), message)
+    sizes.assume(divides(divisor, extent), message)
 
 
 def reshape_index(

@@ -72,7 +72,7 @@ CASES = {
     "heads": Case(
         "Attention",
         [heads(2, 6, 3, 4, 5, 8, 7), heads(1, 1, 1, 1, 1, 1, 1), heads(3, 4, 4, 3, 2, 5, 5)],
-        [*BATCHES, "x2_1 = x1_1", "x2_2 = x1_2", "x1_3 = x0_3", "x0_1 % x1_1 == 0"],
+        [*BATCHES, "x2_1 = x1_1", "x2_2 = x1_2", "x1_3 = x0_3", "x0_1 % x1_1 == 0", "x1_1 >= 1"],
         refused=heads(2, 5, 3, 4, 5, 8, 7),
     ),
     "channels": Case(
@@ -91,7 +91,7 @@ CASES = {
             *("x1_3 = x0_3", "x4_3 = x0_3", "x5_3 = x2_3"),
             *("x2_2 = x1_2", "x5_2 = x4_2"),
             *("x3_0 == x0_2 or x3_0 == 1", "x3_1 == x1_2 + x4_2 or x3_1 == 1"),
-            "x0_1 % x1_1 == 0",
+            *("x0_1 % x1_1 == 0", "x1_1 >= 1"),
         ],
         {"is_causal": 1},
         outputs=3,
@@ -166,6 +166,7 @@ def test_every_size_is_open(tmp_path: Path, name: str) -> None:
     found = [f"{symbol} = {text_of(each.value)}" for symbol, each in graph.symbol_values.items()]
     found += [text_of(each.holds) for each in graph.constraints]
     found += [f"{symbol} / {entry.divisor}" for symbol, entry in graph.symbol_ranges.items() if entry.divisor > 1]
+    found += [f"{symbol} >= {entry.least}" for symbol, entry in graph.symbol_ranges.items() if entry.least]
     assert sorted(found) == sorted(case.facts)
     if case.refused is not None:
         assert sizes_of(graph, feeds_of(case.refused)) is None

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from tilec.importer.broadcasting import require_fit
 from tilec.importer.operator import Op
 from tilec.importer.registry import demands
-from tilec.importer.shapes import ShapeError, shape_text
+from tilec.importer.shapes import ShapeError, assume_divides, shape_text
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
-from tilec.ir.size_facts import divides
 
 Shape = Sequence[Expr]
 
@@ -24,7 +23,7 @@ def _attention_sizes(op: Op) -> None:
     op.require_same(k[1], v[1], "heads of keys and values")
     op.require_same(k[2], v[2], "numbers of keys and values")
     op.require_same(q[3], k[3], "sizes of a query and a key")
-    op.sizes.assume(divides(k[1], q[1]), "heads of keys divide those of queries")
+    assume_divides(op.sizes, k[1], q[1], "heads of keys divide those of queries")
     mask = op.optional(3)
     if mask is not None:
         # How many keys it names is the function's own: since opset 24 they may be fewer than there are.

@@ -8,11 +8,10 @@ from tilec.importer.ops.attention import rotated
 from tilec.importer.ops.contrib.attention import refuse
 from tilec.importer.ops.gather import require_range
 from tilec.importer.registry import CONTRIB, operator
-from tilec.importer.shapes import ShapeError, shape_text
+from tilec.importer.shapes import ShapeError, assume_divides, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr
-from tilec.ir.size_facts import divides
 from tilec.ir.text import text_of
 
 
@@ -39,5 +38,5 @@ def _size_of_head(op: Op, x: Value, cos: Value) -> Expr:
     if heads:
         return op.divided(x.shape[2], heads, "heads")
     size = simplify(formula("2 * half", half=cos.shape[-1]))
-    op.sizes.assume(divides(size, x.shape[2]), f"{text_of(x.shape[2])} channels in heads of {text_of(size)}")
+    assume_divides(op.sizes, size, x.shape[2], f"{text_of(x.shape[2])} channels in heads of {text_of(size)}")
     return size
