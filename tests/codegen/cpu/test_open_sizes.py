@@ -56,6 +56,13 @@ def test_rows_that_are_of_one_element_at_usual_sizes_alone_are_long_ones():
     assert best_choice(tile, CpuTarget(64, 32), {"X": "f32"}, False, sizes=SIZES).vector is None
 
 
+def test_rows_that_are_of_one_element_at_all_sizes_are_long_ones():
+    """A row of 0 or 1: vectors across rows would lie side by side at every size but 0."""
+    target = Access("Y", (parse_expr("i * minimum(m, 1) + k"),))
+    tile = Tile((Dim("i", Var("n")),), (), None, Access("X", (Var("i"),)), target, "f32")
+    assert best_choice(tile, CpuTarget(64, 32), {"X": "f32"}, False, sizes=SIZES).vector is None
+
+
 def test_extents_stay_numbers_where_they_are_known():
     n = Var("n")
     assert product((2, 3, 4)) == 24

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -92,22 +92,29 @@ class OpenSizes:
         that happens to be 0 or 1 at usual sizes are long ones: what lies behind them is side by side at no other."""
         if not self.ranges:
             return tile
-        factor = FAR if self._coincides(tile) else 1
+        names = [dim.name for dim in tile.dims]
+        factor = FAR if any(self._coincide(a.index[0], names) for a in (tile.target, *accesses(tile.value))) else 1
+        index = tuple(self._apart(self._typical_value(e, factor), e, names, factor) for e in tile.target.index)
         return replace(
             tile,
             spatial=tuple(map(self._typical_dim, tile.spatial)),
             reduce=tuple(_even(self._typical_dim(dim)) if self.depends(dim.extent) else dim for dim in tile.reduce),
             value=self._typical_value(tile.value, factor),
-            target=Access(tile.target.tensor, tuple(self._typical_value(e, factor) for e in tile.target.index)),
+            target=Access(tile.target.tensor, index),
         )
 
-    def _coincides(self, tile: Tile) -> bool:
-        """Whether a stride over rows of an open size is as short as one element at usual sizes."""
-        names = [dim.name for dim in tile.dims]
-        forms = [form_of(access.index[0], names) for access in (tile.target, *accesses(tile.value))]
-        strides = {stride for form in forms for _, stride in form.strides if not isinstance(stride, int)}
-        known = [constant_value(self.at_pivot(stride)) for stride in strides]
-        return any(stride is not None and abs(stride) <= 1 for stride in known)
+    def _coincide(self, offset: Expr, names: Sequence[str], factor: int = 1) -> tuple[str, ...]:
+        """The dimensions along which a stride over rows of an open size is as short as one element, at a multiple of
+        usual sizes."""
+        open_strides = [(n, stride) for n, stride in form_of(offset, names).strides if not isinstance(stride, int)]
+        known = [(name, constant_value(simplify(self._typical_value(stride, factor)))) for name, stride in open_strides]
+        return tuple(name for name, stride in known if stride is not None and abs(stride) <= 1)
+
+    def _apart(self, typical: Expr, offset: Expr, names: Sequence[str], factor: int) -> Expr:
+        """A typical offset with long rows where rows are as short as one element at all sizes: of 0 or 1."""
+        for name in self._coincide(offset, names, factor):
+            typical = simplify_scalar(Binary("+", typical, Binary("*", Var(name), Const(FAR))))
+        return typical
 
     def _typical_dim(self, dim: Dim) -> Dim:
         usual = self.usual(dim.extent) if self.depends(dim.extent) else None
