@@ -162,7 +162,7 @@ def pad_by_shape(s: Sketch) -> None:
     s.node("Pad", [a, only(s.node("Concat", zeros, axis=0))])
 
 
-@draws_open(0.4)
+@draws_open(2)
 def recurrence(s: Sketch) -> None:
     """An RNN, GRU or LSTM over an open length."""
     kind, gates = s.choice((("RNN", 1), ("GRU", 3), ("LSTM", 4)))
@@ -175,7 +175,7 @@ def recurrence(s: Sketch) -> None:
     s.node(kind, [x, w, r], 3 if kind == "LSTM" else 2, hidden_size=hidden, direction=direction)
 
 
-@draws_open(0.4)
+@draws_open(2)
 def scan(s: Sketch) -> None:
     """A Scan along an open dimension whose state decays."""
     x = s.pick(("f32",), least=2, most=3)
