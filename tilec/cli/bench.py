@@ -196,6 +196,7 @@ def _timed(
     Raises UsageError for sizes that the plan does not have or allow.
     """
     from tilec.bench import time_interleaved
+    from tilec.importer.upgrade_opset import modern_file
     from tilec.ir.bind_plan import complete_sizes
     from tilec.ir.codec import plan_from_json
     from tilec.ir.sizes import sizes_text
@@ -212,5 +213,5 @@ def _timed(
     if there:
         console.note(f"bench {read.name} at {sizes_text(there)}")
     feeds = random_inputs(read, draw, there) if inputs is None else feeds_of(read, InputFile(inputs))
-    with console.stage(f"bench {read.name}") as advance:
-        return time_interleaved(build.folder, model, feeds, peers, timing, advance)
+    with modern_file(model) as newer, console.stage(f"bench {read.name}") as advance:
+        return time_interleaved(build.folder, newer, feeds, peers, timing, advance)

@@ -13,7 +13,7 @@ from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.node_labels import label
 
 OPSETS = range(7, 27)
-"""Opsets of ONNX's own domain that import supports."""
+"""Opsets of ONNX's own domain that import translates; models of older ones are put into the terms of the first."""
 
 OWN_DOMAINS = ("", "ai.onnx")
 
@@ -37,9 +37,8 @@ def opset_of_domain(proto: Any, domain: str) -> int | None:
 def check_opset(opset: int, file: str) -> None:
     """Raise UnsupportedError for an opset outside of `OPSETS`."""
     if opset not in OPSETS:
-        known = f"opsets {OPSETS.start} to {OPSETS.stop - 1}"
         raise UnsupportedError(
-            f"the model uses opset {opset}; tilec reads {known}",
+            f"the model uses opset {opset}; tilec reads opsets up to {OPSETS.stop - 1}",
             file,
             "Convert it with onnx.version_converter.convert_version, or export it for another opset.",
         )

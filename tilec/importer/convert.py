@@ -160,7 +160,7 @@ def _placed(
     """
     forced: dict[int, Unsupported] = {}
     if context.opset not in OPSETS:
-        reason = f"tilec reads opsets {OPSETS.start} to {OPSETS.stop - 1}, not {context.opset}"
+        reason = f"tilec reads opsets up to {OPSETS.stop - 1}, not {context.opset}"
         forced = {number: Unsupported(label(node, number), node.op_type, reason) for number, node in nodes}
     asked: set[str] = set()
     while True:

@@ -53,13 +53,14 @@ def capture_cluster(
     because = host_mismatch(job.device)
     if because is not None or "runtime" not in source.body:
         raise ArtifactError(f"only what runs here can be captured: {because or 'there is no code'}", source.place)
+    from tilec.importer.upgrade_opset import modern_file
     from tilec.ir.codec import plan_from_json
 
     beside = read_source("plan", source.folder)
     plan = plan_from_json(beside.body, beside.place)
-    model = model_file(job, source, plan.files)
-    group, why = _group(plan, source, model, feeds, wanted, threads)
-    part = _part(group, model, feeds)
+    with modern_file(model_file(job, source, plan.files)) as model:
+        group, why = _group(plan, source, model, feeds, wanted, threads)
+        part = _part(group, model, feeds)
     nodes = len(part.proto.graph.node)
     about = (f"{several(nodes, 'node')} behind group {group.name}, {why}", command_of(output))
     write_part_folder(part, about, job.recipe, device_text, output)

@@ -50,6 +50,7 @@ def reduce_model(job: Job, source: StageInput, device_text: str, output: Path, s
 
     `job` compiles as the model was compiled. Raises TilecError when nothing fails or a stage cannot run.
     """
+    from tilec.importer.upgrade_opset import modern_file
     from tilec.ir.codec import plan_from_json
     from tilec.verify.reduce import Case, reduce
 
@@ -60,11 +61,12 @@ def reduce_model(job: Job, source: StageInput, device_text: str, output: Path, s
         raise ArtifactError(f"only what runs here can be reduced: {because or 'there is no code'}", source.place, hint)
     beside = read_source("plan", source.folder)
     plan = plan_from_json(beside.body, beside.place)
-    with tempfile.TemporaryDirectory(prefix="tilec-") as scratch:
+    newer = modern_file(model_file(job, source, plan.files))
+    with tempfile.TemporaryDirectory(prefix="tilec-") as scratch, newer as model:
         case = Case(
             source.folder,
             plan,
-            model_file(job, source, plan.files),
+            model,
             lambda model, folder: _built(job, model, folder),
             source.body,
             Path(scratch),

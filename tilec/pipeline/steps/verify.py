@@ -47,6 +47,7 @@ def _plan_beside(source: StageInput) -> StageInput:
 
 def verify_kernels(job: Job, source: StageInput, _target: Path, advance: Advance) -> StageOutput:
     """Compare compiled code with the model; a mismatch is raised after the report is written."""
+    from tilec.importer.upgrade_opset import modern_file
     from tilec.ir.codec import plan_from_json
     from tilec.ir.verify.plan import check_plan
     from tilec.verify.remote import RemoteError
@@ -60,7 +61,8 @@ def verify_kernels(job: Job, source: StageInput, _target: Path, advance: Advance
     bring_files(plan.files, source.folder, source.folder, moved_files(job, source, plan.files))
     because = host_mismatch(job.device) if job.device else None
     try:
-        outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance, because)
+        with modern_file(model) as read:
+            outcome = verify(source.folder, plan, source.body, read, job.recipe.verify, advance, because)
     except RemoteError:
         # A process that maps files ends when one is overwritten in place: then that is the error.
         model_file(job, source, plan.files)

@@ -32,7 +32,7 @@ _PAGES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "opset",
         "the model, or a function in it, uses an opset that tilec does not read",
         "Convert it: onnx.version_converter.convert_version(model, OPSET).",
-        "tilec reads opsets 7 to 26, not 6",
+        "tilec reads opsets up to 26, not 27",
         (
             r"tilec reads opsets .*",
             r"the model uses opset .*",
