@@ -14,6 +14,7 @@ from onnx import helper
 from tilec.artifact import read_artifact
 from tilec.calls_ahead import CallsAhead
 from tilec.codegen.cpu import calls
+from tilec.codegen.cpu.kernel_ir import KernelIR
 from tilec.errors import TilecError
 from tilec.pipeline import Job, compile_model
 from tilec.pipeline.kernels_ahead import kernels_ahead
@@ -53,16 +54,19 @@ def compiled(model: Path, folder: str, job: Job) -> dict[str, bytes]:
 
 def test_the_same_bytes_are_written_whoever_compiles(model: Path) -> None:
     begun: list[str] = []
+    lowered: list[KernelIR | None] = []
 
     class Watched(CallsAhead):
         def begin(self, key, function, argument) -> None:
             if function is calls.compile_kernel and not self._is_begun(key, function, argument):
                 begun.append(key)
+                lowered.append(argument.lowered)
             super().begin(key, function, argument)
 
     with Watched(2) as ahead:
         written = compiled(model, "apart", replace(job(), ahead=ahead))
     assert len(begun) == len(set(begun)) >= 2, "what schedule begins is what codegen asks for"
+    assert None not in lowered, "the passes over a kernel run once, in schedule"
     assert written == compiled(model, "here", job())
 
 

@@ -88,19 +88,24 @@ class BeginKernel(Protocol):
         plan: Plan,
         groups: Sequence[Group],
         program: Program,
+        code: object,
         device: DeviceSpec,
         options: CodegenOptions,
         cache: Path | None,
         ahead: CallsAhead,
     ) -> None:
-        """The kernel of a tile program, which `groups` of a plan, each with the kernel's variant alone, share."""
+        """The kernel of a tile program, which `groups` of a plan, each with the kernel's variant alone, share, with
+        what `decide` returned of its code."""
 
 
 class Decide(Protocol):
     """Decides about the code of a kernel."""
 
-    def __call__(self, device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
-        """The variant of groups that share a kernel, in the names of the first of them, whose tile program is given."""
+    def __call__(
+        self, device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program
+    ) -> tuple[Variant, object]:
+        """The variant of groups that share a kernel, in the names of the first of them, whose tile program is given,
+        and what is known of its code by then, which `begin` gets."""
 
 
 class Emit(Protocol):

@@ -35,8 +35,8 @@ def announce_for(job: Job) -> Announce:
         return no_announcement
     begin, options = backend.begin, job.recipe.codegen
 
-    def announce(plan: Plan, groups: Sequence[Group], program: Program) -> None:
-        begin(plan, groups, program, device, options, job.cache, ahead)
+    def announce(plan: Plan, groups: Sequence[Group], program: Program, code: object) -> None:
+        begin(plan, groups, program, code, device, options, job.cache, ahead)
 
     return announce
 

@@ -89,12 +89,12 @@ def plan_with_code(
         return complete_plan(state, partial(_decided_if_any, decide), advance, announce)
 
 
-def _decided_if_any(decide: Decide, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
+def _decided_if_any(decide: Decide, plan: Plan, groups: Sequence[Group], program: Program) -> tuple[Variant, object]:
     """What a back end decides, the variant as it is where it has no code."""
     try:
         return decide(plan, groups, program)
     except UnsupportedError:
-        return groups[0].variant_of(program.name)
+        return groups[0].variant_of(program.name), None
 
 
 def complete_plan(

@@ -15,14 +15,18 @@ from tests.codegen.cpu.running import AVX512, Batch, close
 from tests.codegen.cpu.test_obeyed import MODELS
 from tests.lower.cases import Case
 from tilec.codegen.cpu.check_decisions import check_decisions
-from tilec.codegen.cpu.decide import decided_variant, lowered_kernel
+from tilec.codegen.cpu.compile import object_files
+from tilec.codegen.cpu.compile.object_files import emit_source
+from tilec.codegen.cpu.decide import decided_kernel, decided_variant, lowered_kernel
 from tilec.codegen.cpu.decisions import Decisions
 from tilec.codegen.cpu.emit.emit_kernel import emit
+from tilec.codegen.cpu.kernel_source import kernel_source, processor_of
 from tilec.codegen.cpu.pipeline import KernelContext
 from tilec.ir.plan import Plan, Refusal, Variant
 from tilec.ir.program import Program
 from tilec.lower.checks.check_plan import problems
 from tilec.lower.lowering import lower
+from tilec.spec.recipe import CodegenOptions
 
 ZEN5 = device("zen5-avx512")
 
@@ -154,3 +158,18 @@ def test_a_prefetch_that_is_dropped_is_not_there() -> None:
 
     assert fetches(variant) > 0
     assert fetches(replace(variant, prefetch={})) == 0
+
+
+def test_a_kernel_that_was_lowered_to_decide_is_not_lowered_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = MODELS["matmul"]
+    plan = case.plan()
+    program = lower(plan.groups[0], plan.groups[0].variants[0], plan)
+    variant, kernel = decided_kernel(ZEN5, plan, plan.groups, program)
+    groups = [replace(plan.groups[0], variants=(variant,))]
+    source = kernel_source(plan, groups, program, ZEN5, processor_of(plan, ZEN5, CodegenOptions()), None)
+    again = emit_source(source)
+    monkeypatch.setattr(object_files, "lowered_kernel", None)
+    once = emit_source(replace(source, lowered=kernel))
+    assert {name: f.script() for name, f in once.functions.items()} == {
+        name: f.script() for name, f in again.functions.items()
+    }

@@ -76,6 +76,7 @@ def begin(
     plan: Plan,
     groups: Sequence[Group],
     program: Program,
+    code: object,
     device: DeviceSpec,
     options: CodegenOptions,
     cache: Path | None,
@@ -84,7 +85,7 @@ def begin(
     """Let another process compile a kernel."""
     from tilec.codegen.cpu.build_model import begin_kernel
 
-    begin_kernel(plan, groups, program, device, options, cache, ahead)
+    begin_kernel(plan, groups, program, code, device, options, cache, ahead)
 
 
 def passes() -> Sequence[KernelPass]:
@@ -94,11 +95,12 @@ def passes() -> Sequence[KernelPass]:
     return KERNEL_PASSES
 
 
-def decide(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
-    """The variant of groups that share a kernel, with vectors, unrolling, fetches and stores."""
-    from tilec.codegen.cpu.decide import decided_variant
+def decide(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> tuple[Variant, object]:
+    """The variant of groups that share a kernel, with vectors, unrolling, fetches and stores, and the kernel that it
+    has then."""
+    from tilec.codegen.cpu.decide import decided_kernel
 
-    return decided_variant(device, plan, groups, program)
+    return decided_kernel(device, plan, groups, program)
 
 
 def forms() -> Mapping[str, Emit]:

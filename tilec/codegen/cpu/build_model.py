@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tilec.artifact import encode
 from tilec.codegen.cpu import calls
 from tilec.codegen.cpu.compile.build_library import compile_model
+from tilec.codegen.cpu.kernel_ir import KernelIR
 from tilec.codegen.cpu.kernel_source import KernelSource, ObjectFile, kernel_source, processor_of
 from tilec.codegen.cpu.kernel_text import kernel_text
 from tilec.codegen.kernels import Kernels, variants_alone
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from tilec.calls_ahead import CallsAhead
     from tilec.codegen.backend import Observe
     from tilec.codegen.cpu.emit.kernel_function import PrimFunc
-    from tilec.codegen.cpu.kernel_ir import KernelIR
     from tilec.ir.program import Program
 
     Code = PrimFunc | ObjectFile
@@ -69,14 +69,17 @@ def begin_kernel(
     plan: Plan,
     groups: Sequence[Group],
     program: Program,
+    code: object,
     device: DeviceSpec,
     options: CodegenOptions,
     cache: Path | None,
     ahead: CallsAhead,
 ) -> None:
-    """Let a process compile the kernel of a program that groups of a plan share."""
+    """Let a process compile the kernel of a program that groups of a plan share; it is not lowered once more where its
+    `code` is there."""
     source = kernel_source(plan, groups, program, device, processor_of(plan, device, options), cache)
-    ahead.begin(program.name, calls.compile_kernel, source)
+    lowered = code if isinstance(code, KernelIR) else None
+    ahead.begin(program.name, calls.compile_kernel, replace(source, lowered=lowered))
 
 
 def _compiled(sources: Mapping[str, KernelSource], ahead: CallsAhead) -> dict[str, KernelCode[Code]]:

@@ -1,7 +1,7 @@
 """The decisions about code that a plan leaves to the CPU back end: made once, and written into the plan.
 
-`decided_variant` lowers a group of which nothing is decided and reads off what the rules of the passes chose.  Passes
-that find a decision obey it, so that the group lowered once more is the same kernel.
+`decided_kernel` lowers a group of which nothing is decided and reads off what the rules of the passes chose.  Passes
+that find a decision obey it, so that a group of a saved plan, lowered once more, is the same kernel.
 """
 
 from __future__ import annotations
@@ -70,9 +70,16 @@ def decided_variant(device: DeviceSpec, plan: Plan, groups: Sequence[Group], pro
     A variant that is decided already stays as it is. Of symbols the rules take the sizes that are usual where the
     variant runs, for all of which the decisions hold. Raises UnsupportedError where there is no code for it.
     """
+    return decided_kernel(device, plan, groups, program)[0]
+
+
+def decided_kernel(
+    device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program
+) -> tuple[Variant, KernelIR | None]:
+    """The variant as `decided_variant` has it, and the kernel that it has; None where it was decided already."""
     variant = groups[0].variant_of(program.name)
     if variant.vectors:
-        return variant
+        return variant, None
     large = large_results(device, plan, groups, program)
     ranges = variant_ranges(plan, variant)
     lowered = lowered_kernel(KernelContext(program, CpuTarget.of(device), large, symbol_ranges=ranges))
@@ -81,7 +88,7 @@ def decided_variant(device: DeviceSpec, plan: Plan, groups: Sequence[Group], pro
     vectors = {node.name: _vector(full[node.name]) if node.name in full else "" for node in groups[0].nodes}
     unroll = {node: _unroll(full[node]) for node in vectors if node in full}
     chains = {node: tile.blocking.chains for node, tile in full.items() if node in vectors and tile.blocking}
-    return replace(
+    decided = replace(
         variant,
         vectors=vectors,
         unroll={node: widths for node, widths in unroll.items() if widths},
@@ -89,6 +96,7 @@ def decided_variant(device: DeviceSpec, plan: Plan, groups: Sequence[Group], pro
         prefetch={tensors[name]: kind for name, kind in lowered.prefetch.items()},
         streamed=tuple(sorted(tensors[name] for name in lowered.kernel.nontemporal)),
     )
+    return decided, lowered.kernel
 
 
 def variant_ranges(plan: Plan, variant: Variant) -> Mapping[str, SymbolRange]:

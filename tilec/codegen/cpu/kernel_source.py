@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tilec.codegen.cpu.dot_instructions import INSTRUCTIONS
+from tilec.codegen.cpu.kernel_ir import KernelIR
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.launch_table import Launch, PointerTable
 from tilec.codegen.shape_program import Numbers
@@ -23,13 +24,15 @@ HOST_SYMBOL = "tilec_main"
 @dataclass(frozen=True, slots=True)
 class KernelSource:
     """A kernel's tile program, and a plan of the groups that share it alone, each with the kernel's variant only;
-    `processor` is what code is generated for, `cache` keeps object files."""
+    `processor` is what code is generated for, `cache` keeps object files, `lowered` is the kernel after all passes
+    where that is known: it follows from the rest."""
 
     plan: Plan
     program: Program
     device: DeviceSpec
     processor: Target
     cache: Path | None = None
+    lowered: KernelIR | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,11 +92,11 @@ def build(
     return build(plan, kernels, device, options, folder)
 
 
-def decide(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
+def decide(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> tuple[Variant, object]:
     """The variant of groups that share a kernel, as it is, where there is code for it."""
     from tilec.codegen.gpu.decide import decided_variant
 
-    return decided_variant(device, plan, groups, program)
+    return decided_variant(device, plan, groups, program), None
 
 
 CUDA, HIP = (

@@ -25,17 +25,17 @@ class RefusedCodeError(Exception):
 class Decide(Protocol):
     """A back end's rules for vectors, unrolling, fetches and stores; `schedule` is called with them."""
 
-    def __call__(self, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
-        """The variant of groups that share a kernel, in the names of the first of them, whose tile program is given.
-        Raises UnsupportedError where there is no code for it."""
+    def __call__(self, plan: Plan, groups: Sequence[Group], program: Program) -> tuple[Variant, object]:
+        """The variant of groups that share a kernel, in the names of the first of them, whose tile program is given,
+        and what the back end knows of its code by then. Raises UnsupportedError where there is no code for it."""
 
 
-Announce = Callable[[Plan, Sequence[Group], Program], None]
-"""Called with a plan, the groups that share a kernel, each with the decided variant alone, and its tile program, as
-soon as the code of the kernel is decided."""
+Announce = Callable[[Plan, Sequence[Group], Program, object], None]
+"""Called with a plan, the groups that share a kernel, each with the decided variant alone, its tile program, and what
+the back end knows of its code, as soon as that is decided."""
 
 
-def no_announcement(_plan: Plan, _groups: Sequence[Group], _program: Program) -> None:
+def no_announcement(_plan: Plan, _groups: Sequence[Group], _program: Program, _code: object) -> None:
     """Nobody hears of kernels."""
 
 
@@ -52,7 +52,7 @@ def with_code_decisions(
     refused: dict[str, str] = {}
     for kernel, groups in sharing.items():
         try:
-            variant = decide(plan, groups, programs[kernel])
+            variant, code = decide(plan, groups, programs[kernel])
         except UnsupportedError as error:
             refused |= dict.fromkeys((group.name for group in groups), error.message)
             continue
@@ -61,7 +61,7 @@ def with_code_decisions(
         alike = {group.name: _like(first, replace(variant, kernel=name), group) for group in groups}
         decided |= {(group, kernel): each for group, each in alike.items()}
         alone = [replace(group, variants=(alike[group.name],)) for group in groups]
-        announce(plan, alone, replace(programs[kernel], name=name))
+        announce(plan, alone, replace(programs[kernel], name=name), code)
     if refused:
         raise RefusedCodeError(refused)
     named = tuple(

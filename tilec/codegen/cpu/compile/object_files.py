@@ -46,8 +46,16 @@ def compile_kernel(source: KernelSource) -> KernelCode[ObjectFile]:
 
 def emit_source(source: KernelSource, observe: Callable[[str, KernelIR], None] | None = None) -> KernelCode[PrimFunc]:
     """The functions of a kernel; `observe` is called after every pass. Raises PlanError as `compile_kernel` does."""
+    symbol, target = f"tilec_{source.program.name}", CpuTarget.of(source.device)
+    lowered = source.lowered if source.lowered is not None else _lowered(source, target, observe)
+    kernel = emit_lowered(lowered, target, symbol)
+    functions = {symbol: kernel.function, **kernel.parts}
+    return KernelCode(symbol, functions, kernel.tasks, kernel.scratch_bytes, symbols=kernel.symbols)
+
+
+def _lowered(source: KernelSource, target: CpuTarget, observe: Callable[[str, KernelIR], None] | None) -> KernelIR:
+    """The kernel after all passes."""
     plan, program, device = source.plan, source.program, source.device
-    target, symbol = CpuTarget.of(device), f"tilec_{program.name}"
     variant = decided_variant(device, plan, plan.groups, program)
     ranges = variant_ranges(plan, variant)
     context = KernelContext(program, target, decisions=Decisions.of(variant, program), symbol_ranges=ranges)
@@ -55,9 +63,7 @@ def emit_source(source: KernelSource, observe: Callable[[str, KernelIR], None] |
     refusals = check_decisions(lowered, plan.groups[0], variant, plan, context)
     if refusals:
         raise PlanError(refusals[0], plan.groups[0].name)
-    kernel = emit_lowered(lowered.kernel, target, symbol)
-    functions = {symbol: kernel.function, **kernel.parts}
-    return KernelCode(symbol, functions, kernel.tasks, kernel.scratch_bytes, symbols=kernel.symbols)
+    return lowered.kernel
 
 
 def compile_host(source: HostSource, jobs: int | None = None) -> dict[str, ObjectFile]:
