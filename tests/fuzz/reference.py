@@ -65,6 +65,9 @@ EXACT = frozenset(
 _BY_ONNX = frozenset(words("MeanVarianceNormalization"))
 """Operators that onnxruntime computes without a term of ONNX's definition: 0 / 0 for 0 / (0 + 1e-9)."""
 
+_OF_NOTHING = frozenset(words("Gemm"))
+"""Operators of which onnxruntime forgets a factor where a sum has no terms: `beta`."""
+
 _RECURRENT = frozenset(words("RNN GRU LSTM"))
 
 _BOUNDED = frozenset(words("Sigmoid Tanh Erf Gelu Mish"))
@@ -129,7 +132,8 @@ def kernel_of(node: NodeProto, operands: Mapping[str, Array], opset: int) -> Ker
         raise NoReference("f64 is computed with constants of f32")
     problem = ""
     evaluated = BF16 not in types and opset >= 13  # whose meaning of axes onnx's evaluator keeps
-    for wide in () if node.op_type in _BY_ONNX and evaluated else _widenings(types):
+    by_onnx = node.op_type in _BY_ONNX or (node.op_type in _OF_NOTHING and any(operands[n].size == 0 for n in names))
+    for wide in () if by_onnx and evaluated else _widenings(types):
         if node.op_type == "CastLike":  # what decides the result's type is no operand to widen, but for bf16
             wide = {t: w for t, w in wide.items() if t == BF16 or t != types[-1]}
         try:

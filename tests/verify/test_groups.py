@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -200,6 +201,21 @@ def test_sums_of_bits_are_disturbed() -> None:
         ["S[s] = sum(t, X[s, t] * bits_f32(W[t]))"], {"s": 2, "t": 9}, {"X": (2, 9), "W": (9,)}, ttypes={"W": "u32"}
     ).plan()
     given = {"X": np.ones((2, 9), np.float32), "W": np.full(9, 1.1, np.float32).view(np.uint32)}
+    exact = evaluated(plan.groups[0], plan, given)["S"]
+    moved = evaluated(plan.groups[0], plan, given, np.random.default_rng(0))["S"]
+    np.testing.assert_allclose(moved, exact, rtol=1e-4)
+
+
+def test_sums_of_words_made_of_computed_elements_are_disturbed() -> None:
+    case = Case(
+        ["S[s] = sum(k, dot_bf16_bf16(word(X[2*k] + X[2*k], where(2*k + 1 < 9, X[2*k + 1], bf16(0))), W[k]))"],
+        {"s": 1, "k": 5},
+        {"X": (10,), "W": (5,)},
+        ttypes={"X": "bf16", "W": "u32", "S": "f32"},
+    )
+    plan = case.plan()
+    x = np.random.default_rng(0).standard_normal(10).astype(ml_dtypes.bfloat16)
+    given = {"X": x, "W": x.view(np.uint32)}
     exact = evaluated(plan.groups[0], plan, given)["S"]
     moved = evaluated(plan.groups[0], plan, given, np.random.default_rng(0))["S"]
     np.testing.assert_allclose(moved, exact, rtol=1e-4)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.errors import UnsupportedError
+from tilec.ir.dots import WORD
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import Access, Binary, Call, Expr, Reduce, TensorExpr, constant_value, operands, rebuild, walk
 from tilec.ir.graph import Node, Tensor
@@ -285,7 +286,7 @@ def _unrounded(expr: TensorExpr, ttypes: Mapping[str, str]) -> TensorExpr:
 
 
 def _looks_at_bits(expr: TensorExpr) -> bool:
-    return any(isinstance(part, Call) and part.fn in BITCASTS for part in walk(expr.value))
+    return any(isinstance(part, Call) and part.fn in {*BITCASTS, WORD} for part in walk(expr.value))
 
 
 def _sizes(expr: TensorExpr, arrays: Mapping[str, Array], precise: Array, summed: bool) -> Floats | float:
