@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tilec.artifact import write_text
 
@@ -114,10 +114,35 @@ def marked(page: str, text: str, now: Mapping[str, tuple[str, str]]) -> str:
     return text
 
 
+def digest_at(commit: str, table: Table) -> str:
+    """The digest of what decided the figures of a table at a commit."""
+    files = _git("ls-tree", "-r", "--name-only", commit).splitlines()
+    shown = sorted(file for file in files if any(_matches(file, pattern) for pattern in table.shows))
+    return _digest((file, _git("show", f"{commit}:{file}").encode()) for file in shown)
+
+
+def _matches(file: str, pattern: str) -> bool:
+    return file.count("/") == pattern.count("/") and PurePosixPath(file).match(pattern)
+
+
+def commit_now() -> str:
+    """The commit that is checked out."""
+    return history()[0]
+
+
+def history() -> list[str]:
+    """The commits up to the one that is checked out, the newest first."""
+    return _git("log", "--format=%h", "--abbrev=8").splitlines()
+
+
 def mark(names: Sequence[str]) -> None:
     """Mark tables as made now, and compare all others."""
-    commit = _git("rev-parse", "--short=8", "HEAD").strip()
-    now = {name: (commit, digest(TABLES[name])) for name in names}
+    commit = commit_now()
+    mark_as({name: (commit, digest(TABLES[name])) for name in names})
+
+
+def mark_as(now: Mapping[str, tuple[str, str]]) -> None:
+    """Mark tables as made at a commit when their digests were these, and compare all others."""
     for page in dict.fromkeys(table.page for table in TABLES.values()):
         path = ROOT / "docs" / page
         before = path.read_text(encoding="utf-8")
@@ -126,7 +151,8 @@ def mark(names: Sequence[str]) -> None:
 
 
 def _git(*arguments: str) -> str:
-    return subprocess.run(["git", "-C", ROOT, *arguments], check=True, capture_output=True, text=True).stdout
+    done = subprocess.run(["git", "-C", ROOT, *arguments], check=True, capture_output=True)
+    return done.stdout.decode("utf-8")
 
 
 if __name__ == "__main__":

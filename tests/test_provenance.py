@@ -1,10 +1,11 @@
 """Tables of figures in the manual say where they come from, and whether what they show has changed since."""
 
 import re
+import subprocess
 
 import pytest
 
-from docs.provenance import REGION, ROOT, TABLES, Table, digest, marked
+from docs.provenance import REGION, ROOT, TABLES, Table, digest, digest_at, history, marked
 
 PAGES = sorted({table.page for table in TABLES.values()})
 
@@ -48,6 +49,20 @@ def test_another_plan_device_or_recipe_is_another_digest(tmp_path):
     (tmp_path / "golden/b.txt").write_text("not of it")
     seen.add(digest(table, tmp_path))
     assert len(seen) == 4
+
+
+def test_the_digest_of_an_earlier_commit_is_that_of_its_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("docs.provenance.ROOT", tmp_path)
+    table = Table("page.md", "a device", ("device.yaml", "golden/*.json"))
+    for file in ("device.yaml", "golden/a.json", "golden/deeper/b.json", "other/golden/c.json"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("1")
+    then = digest(table, tmp_path)
+    for command in ("init -q", "add .", "-c user.name=a -c user.email=a@b commit -q -m one"):
+        subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
+    (commit,) = history()
+    (tmp_path / "device.yaml").write_text("2")
+    assert digest_at(commit, table) == then != digest(table, tmp_path)
 
 
 def test_a_changed_table_is_marked_and_one_made_anew_is_not():

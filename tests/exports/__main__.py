@@ -1,8 +1,9 @@
 """`python -m tests.exports [MODEL...]`: small models exported by PyTorch with open sizes, compiled and run by tilec.
 
 Prints a table in Markdown, one line a model: its exporter, its nodes and those that are native, the verdict of tilec,
-the largest error of a session's results at four sizes, as a share of the largest value, and processor seconds. Results
-are compared with those of onnxruntime and, where the exported file says the same as the module, of PyTorch.
+the largest error of a session's results at four sizes, as a share of the largest value, processor seconds, and the
+commit. Results are compared with those of onnxruntime and, where the exported file says the same as the module, of
+PyTorch. `python -m docs.measured exports FILE` puts rows into the manual.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from docs.provenance import commit_now
 from tests.cpu_limit import run_limited
 from tests.exports.environment import FOLDER, ROOT, interpreter
 from tests.outside.compiled import compiled
@@ -23,7 +25,7 @@ LIMIT = 300.0
 TOLERANCE = 1e-4
 """Share of a result's largest value within which f32 arithmetic in another order stays."""
 
-COLUMNS = ("model", "exporter", "nodes", "native", "on onnxruntime", "verdict", "worst error", "CPU s")
+COLUMNS = ("model", "exporter", "nodes", "native", "on onnxruntime", "verdict", "worst error", "CPU s", "commit")
 
 
 def main(words: Sequence[str]) -> int:
@@ -51,12 +53,12 @@ def _row(python: Path, name: str, exporter: str) -> tuple[str, bool]:
         )
         (FOLDER / f"{name}.log").write_bytes(done.stderr)
         if done.returncode:
-            return f"| {name} | {exporter} | | | | not exported | | |", False
+            return f"| {name} | {exporter} | | | | not exported | | | |", False
         feeds = sorted(FOLDER.glob(f"{name}-[0-9].npz"))
     found = compiled(model, build, LIMIT)
     error, near = _compared(model, build, feeds) if found.right else ("", False)
     figures = f"{found.nodes} | {found.native} | {found.reasons} | {found.verdict} | {error} | {found.seconds:.0f}"
-    return f"| {name} | {exporter} | {figures} |", near
+    return f"| {name} | {exporter} | {figures} | {commit_now()} |", near
 
 
 def _compared(model: Path, build: Path, feeds: Sequence[Path]) -> tuple[str, bool]:

@@ -1,8 +1,9 @@
 """`python -m tests.outside [models | pipelines] [PACKAGE...] [--below MB]`: what PyPI's packages ship, with tilec.
 
 Prints two tables in Markdown. `models`: one line an ONNX file, compiled as a new user would, without a flag: its nodes,
-those that are compiled, why the others are not, the verdict, and processor seconds of all processes. `pipelines`: one
-line a package, whether its own code gives the same result with tilec in onnxruntime's place.
+those that are compiled, why the others are not, the verdict, processor seconds of all processes, and the commit.
+`pipelines`: one line a package, whether its own code gives the same result with tilec in onnxruntime's place.
+`python -m docs.measured open-files FILE` puts rows of files into the manual.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
+from docs.provenance import commit_now
 from tests.outside.compiled import compiled
 from tests.outside.packages import PACKAGES, Package, models_of
 from tests.outside.pipeline import compared
@@ -43,11 +46,12 @@ def main(arguments: list[str]) -> int:
 
 def models(packages: Sequence[Package], folder: Path, largest: float) -> int:
     """Print the table of the files; returns the number of failures."""
-    _head("package", "purpose", "model", "nodes", "compiled", "on onnxruntime", "verdict", "CPU s")
+    _head("package", "purpose", "model", "nodes", "compiled", "on onnxruntime", "verdict", "CPU s", "commit")
     failed = 0
     for package in packages:
-        for model in models_of(package, folder, largest):
-            line, right = _row(package, model)
+        files = list(models_of(package, folder, math.inf))
+        for model in (file for file in files if file.stat().st_size < largest):
+            line, right = _row(package, model, shortest_name(model, files))
             failed += not right
             print(line, flush=True)
     return failed
@@ -75,11 +79,17 @@ def _head(*columns: str) -> None:
     print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}", flush=True)
 
 
-def _row(package: Package, model: Path) -> tuple[str, bool]:
+def shortest_name(file: Path, files: Sequence[Path]) -> str:
+    """As much of the end of a path as tells it from those of the other files."""
+    enough = next(n for n in count(1) if [each.parts[-n:] for each in files].count(file.parts[-n:]) == 1)
+    return "/".join(file.parts[-enough:])
+
+
+def _row(package: Package, model: Path, name: str) -> tuple[str, bool]:
     """The line of one model, and whether it compiled and verified."""
     found = compiled(model, model.with_suffix(".tilec"), LIMIT)
     figures = f"{found.nodes} | {found.native} | {found.reasons} | {found.verdict} | {found.seconds:.0f}"
-    return f"| {package.name} | {package.purpose} | {model.name} | {figures} |", found.right
+    return f"| {package.name} | {package.purpose} | {name} | {figures} | {commit_now()} |", found.right
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from tests.cpu_limit import run_limited
@@ -26,7 +27,8 @@ class Compiled:
 
 
 def compiled(model: Path, build: Path, limit: float) -> Compiled:
-    """Compile `model` into `build`, for at most `limit` processor seconds."""
+    """Compile `model` into `build`, for at most `limit` processor seconds; nothing of an earlier run is used."""
+    rmtree(build, ignore_errors=True)
     done = run_limited([sys.executable, "-m", "tilec", "compile", str(model), "-o", str(build)], limit)
     placement = _read(build / "2-plan.json").get("placement", {})
     report = _read(build / "4-report.json")
