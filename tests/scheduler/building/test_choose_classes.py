@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from tilec.ir.expr import Const
@@ -97,3 +99,21 @@ def test_sizes_that_no_run_has_tell_nothing() -> None:
     """A time below nothing is that of an extent below nothing: the height of an image less a window's."""
     classes = [timed("True", -1, 1, 1), timed("rows >= 8", -9, 1, 1)]
     assert chosen(classes, rare=0.8) == chosen(classes) == [(0, "True", True)]
+
+
+@pytest.mark.feature("B09")
+def test_many_classes_of_many_sizes_take_little_memory() -> None:
+    """Twenty classes with forty limits each have 300,000 pairs."""
+    names = ("batch", "height", "width")
+    sizes = [{name: 4 ** (1 + (n >> 2 * place) % 4) for place, name in enumerate(names)} for n in range(0, 64, 3)]
+    guards = [" and ".join(f"{name} >= {2 + n % (3 + place)}" for place, name in enumerate(names)) for n in range(19)]
+    rows = range(len(sizes))
+    classes = [timed(guard, *(1 + (7 * n + at) % 19 for at in rows)) for n, guard in enumerate(guards)]
+    classes.append(timed("True", *(1 if sizes[at]["width"] < 60 else 90 for at in rows)))
+    tracemalloc.start()
+    try:
+        found = choose_classes(classes, sizes, VariantPrices(4, 1, 0.97, [0.97] * len(sizes)))
+        assert tracemalloc.get_traced_memory()[1] < 64e6
+    finally:
+        tracemalloc.stop()
+    assert len(found) > 1

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
-from math import isqrt, log
+from math import inf, isqrt, log, nextafter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,8 +83,9 @@ def choose_classes(
     lasts = [n for n in order if classes[n].serves_all] or order
     table = _Losses(classes, sizes, lasts, prices)
     found = table.best(plain, 0)
+    assert found is not None, "a variant for all sizes is there"
     for count in range(1, min(prices.most, 1 + len(classes))):
-        found = _better(found, table.best(plain, count), prices.rare)
+        found = table.best(plain, count, prices.rare * found[0]) or found
     _, chosen, last = _narrowed(found, plain, classes, sizes, lasts, prices)
     whole = next((k for k, each in enumerate(chosen) if each.guard == Const(True)), None)
     if whole is not None:
@@ -124,10 +125,6 @@ _OPPOSITE = {"<": ">=", ">=": "<"}
 _Found = tuple[float, tuple[Choice, ...], int]
 
 
-def _better(found: _Found, other: _Found, gain: float) -> _Found:
-    return other if other[0] < gain * found[0] else found
-
-
 def _narrowed(
     found: _Found,
     plain: Sequence[Choice],
@@ -139,14 +136,16 @@ def _narrowed(
     """The variants with guards that have limits where those pay, else the same ones; they are no more where further
     ones are dear."""
     _, chosen, last = found
-    found = _Losses(classes, sizes, [last], prices, CALL).best(chosen, len(chosen))
+    same = _Losses(classes, sizes, [last], prices, CALL).best(chosen, len(chosen))
+    assert same is not None, "these variants serve all sizes"
+    found = same
     limited = [replace(each, guard=_both(each.guard, limit)) for each in plain for limit in _limits(sizes)]
     table = _Losses(classes, sizes, lasts, prices, CALL)
     gain = min(LIMIT_GAIN, prices.rare)
     more = NARROWED if prices.rare == GAIN else min(NARROWED, len(chosen))
     for count in range(1, min(prices.most, 1 + more, len(classes))):
         if gain * found[0] > 1:
-            found = _better(found, table.best([*limited, *plain], count), gain)
+            found = table.best([*limited, *plain], count, gain * found[0]) or found
     return found
 
 
@@ -172,32 +171,62 @@ class _Losses:
         self.loss: NDArray[np.float64] = loss**weights
         self.rest: NDArray[np.float64] = prices.narrower**weights * self.loss[list(lasts)]
 
-    def best(self, choices: Sequence[Choice], count: int) -> _Found:
+    def best(self, choices: Sequence[Choice], count: int, below: float = inf) -> _Found | None:
         """The `count` choices, in their order, and the last class of the least loss; of equal ones those of the first
-        classes."""
-        holds = np.array([[bool(integer(each.guard, at)) for at in self.sizes] for each in choices])
+        classes. None where each loses as much as `below` or more."""
         loss = self.loss[[each.number for each in choices]]
-        served, ranked = self.rest[None], np.zeros((1, 0), np.int64)
-        for _ in range(count):
-            served, ranked = _preceded(served, ranked, loss, holds)
-        worst = served.max(axis=-1)
-        equal = [
-            (tuple(choices[n] for n in ranked[at]), self.lasts[last]) for at, last in np.argwhere(worst == worst.min())
-        ]
+        search = _Search(loss, self._holds(choices), self.rest, nextafter(below, 0) if below < inf else inf)
+        search.extend((), np.ones(len(self.sizes), bool), 0.0, count)
+        if not search.equal:
+            return None
+        equal = [(tuple(choices[n] for n in places), self.lasts[last]) for places, last in search.equal]
         chosen, last = min(equal, key=lambda each: (tuple(choice.number for choice in each[0]), each[1]))
-        return float(worst.min()), chosen, last
+        return search.least, chosen, last
+
+    def _holds(self, choices: Sequence[Choice]) -> NDArray[np.bool_]:
+        """At which sizes the guard of each choice holds; choices share parts of their guards."""
+        parts = {part for each in choices for part in _conjuncts(each.guard)}
+        known = {part: np.array([bool(integer(part, at)) for at in self.sizes]) for part in parts}
+        rows = [reduce(np.logical_and, (known[part] for part in _conjuncts(each.guard))) for each in choices]
+        return np.array(rows).reshape(len(choices), len(self.sizes))
 
 
-def _preceded(
-    served: NDArray[np.float64], ranked: NDArray[np.int64], loss: NDArray[np.float64], holds: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """What every selection becomes with each choice before it, that is none of its own."""
-    pairs = [(n, k) for n in range(len(loss)) for k in range(len(ranked)) if not ranked.shape[1] or n < ranked[k, 0]]
-    if not pairs:
-        return served, ranked
-    first, rest = np.array(pairs).T
-    taken = np.where(holds[first][:, None, :], loss[first][:, None, :], served[rest])
-    return taken, np.column_stack([first, ranked[rest]])
+class _Search:
+    """The selections of choices and the last class, by their numbers, that lose the `least`: those found so far, none
+    of which loses more than was asked for."""
+
+    def __init__(
+        self, loss: NDArray[np.float64], holds: NDArray[np.bool_], rest: NDArray[np.float64], most: float
+    ) -> None:
+        self.loss, self.holds, self.rest = loss, holds, rest
+        self.least = most
+        self.equal: list[tuple[tuple[int, ...], int]] = []
+
+    def extend(self, chosen: tuple[int, ...], left: NDArray[np.bool_], worst: float, count: int) -> None:
+        """Find `count` more choices behind those `chosen`, which lose `worst` and leave the sizes `left` to others."""
+        if not count:
+            self._note([chosen], left[None], np.array([worst]))
+            return
+        first = chosen[-1] + 1 if chosen else 0
+        losses = np.max(self.loss[first:], axis=-1, where=self.holds[first:] & left, initial=worst)
+        if count == 1:
+            (behind,) = np.nonzero(losses <= self.least)
+            self._note([(*chosen, first + int(n)) for n in behind], left & ~self.holds[first:][behind], losses[behind])
+            return
+        for n, own in enumerate(losses, first):
+            if own <= self.least:
+                self.extend((*chosen, n), left & ~self.holds[n], float(own), count - 1)
+
+    def _note(self, places: Sequence[tuple[int, ...]], left: NDArray[np.bool_], losses: NDArray[np.float64]) -> None:
+        """Keep those whose losses, with the last class at what is left, are the least."""
+        if not places:
+            return
+        rest = np.max(np.broadcast_to(self.rest, (len(left), *self.rest.shape)), -1, where=left[:, None], initial=0.0)
+        total = np.maximum(losses[:, None], rest)
+        least = float(total.min())
+        if least < self.least:
+            self.least, self.equal = least, []
+        self.equal += [(places[at], int(last)) for at, last in np.argwhere(total == self.least)]
 
 
 def _limits(sizes: Sequence[Mapping[str, int]]) -> list[Binary]:
