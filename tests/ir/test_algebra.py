@@ -60,12 +60,12 @@ def _conditions(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 
 
 def _grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-    positive = st.integers(1, 12).map(Const)
+    divisor = st.one_of(st.integers(1, 12), st.integers(-12, -1)).map(Const)
     return st.one_of(
         st.builds(lambda c, a, b: Call("where", (c, a, b)), _conditions(inner), inner, inner),
         st.builds(Binary, st.sampled_from("+-"), inner, inner),
         st.builds(Binary, st.just("*"), inner, st.integers(-4, 8).map(Const)),
-        st.builds(Binary, st.sampled_from(["//", "%"]), inner, positive),
+        st.builds(Binary, st.sampled_from(["//", "%"]), inner, divisor),
         st.builds(lambda f, a, b: Call(f, (a, b)), st.sampled_from(["minimum", "maximum"]), inner, inner),
     )
 
@@ -173,6 +173,8 @@ def test_linear_form_gives_strides() -> None:
         ("0 // s", "0"),
         ("(j - 4) // 4", "-1"),
         ("(j - 4) % 4", "j"),
+        ("j // -2", "j * -1 // 2"),
+        ("j % -2", "j * -1 % 2 * -1"),
     ],
 )
 def test_remainders_below_zero_and_below_a_size(text: str, plain: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tilec.importer.formula import formula
+from tilec.importer.index_arithmetic import index_arithmetic
 from tilec.importer.value import position
 from tilec.ir.algebra import simplify
 from tilec.ir.bind import simplify_tensor
@@ -66,7 +67,8 @@ def form_of(expr: TensorExpr, ttype: str) -> Expr | None:
         return None
     if sum(1 for _ in walk(body)) > MAX_FORM_SIZE:
         return None
-    return substitute(body, {i: Var(position(d)) for d, i in enumerate(expr.spatial)})
+    written = index_arithmetic(body)
+    return None if written is None else substitute(written, {i: Var(position(d)) for d, i in enumerate(expr.spatial)})
 
 
 def chosen(index: Expr, elements: Sequence[Expr]) -> Expr:

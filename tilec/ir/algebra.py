@@ -199,7 +199,10 @@ def _divide(p: Polynomial, d: Polynomial, ranges: KnownRanges) -> tuple[Polynomi
         return {}, {}
     if d == {(): 1}:
         return p, {}
-    if len(d) != 1 or next(iter(d.values())) <= 0:
+    if len(d) == 1 and next(iter(d.values())) < 0:
+        quotient, remainder = _divide(_add({}, p, -1), _add({}, d, -1), ranges)
+        return quotient, _add({}, remainder, -1)
+    if len(d) != 1:
         left, right = _expression(p), _expression(d)
         return {(Binary("//", left, right),): 1}, {(Binary("%", left, right),): 1}
     ((divisor, scale),) = d.items()
@@ -424,7 +427,7 @@ def _atom_bounds(atom: Expr, ranges: KnownRanges) -> tuple[int | None, int | Non
 def _compound_bounds(atom: Expr, ranges: KnownRanges) -> tuple[int | None, int | None]:
     match atom:
         case Binary("%", _, Const(int() as modulus)):
-            return 0, modulus - 1
+            return min(0, modulus + 1), max(0, modulus - 1)
         case Binary("//", left, Const(int() as divisor)) if divisor > 0:
             low, high = _bounds(polynomial(left, ranges), ranges)
             return (
