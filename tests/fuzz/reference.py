@@ -65,8 +65,8 @@ EXACT = frozenset(
 _BY_ONNX = frozenset(words("MeanVarianceNormalization"))
 """Operators that onnxruntime computes without a term of ONNX's definition: 0 / 0 for 0 / (0 + 1e-9)."""
 
-_OF_NOTHING = frozenset(words("Gemm"))
-"""Operators of which onnxruntime forgets a factor where a sum has no terms: `beta`."""
+_OF_NOTHING = frozenset(words("Gemm MatMul"))
+"""Operators that onnxruntime gets wrong where a sum has no terms: without `beta`, or as memory was."""
 
 _RECURRENT = frozenset(words("RNN GRU LSTM"))
 
@@ -132,7 +132,10 @@ def kernel_of(node: NodeProto, operands: Mapping[str, Array], opset: int) -> Ker
         raise NoReference("f64 is computed with constants of f32")
     problem = ""
     evaluated = BF16 not in types and opset >= 13  # whose meaning of axes onnx's evaluator keeps
-    by_onnx = node.op_type in _BY_ONNX or (node.op_type in _OF_NOTHING and any(operands[n].size == 0 for n in names))
+    of_nothing = node.op_type in _OF_NOTHING and any(operands[name].size == 0 for name in names)
+    if of_nothing and not evaluated:
+        raise NoReference("onnxruntime leaves out what has no terms")
+    by_onnx = of_nothing or node.op_type in _BY_ONNX
     for wide in () if by_onnx and evaluated else _widenings(types):
         if node.op_type == "CastLike":  # what decides the result's type is no operand to widen, but for bf16
             wide = {t: w for t, w in wide.items() if t == BF16 or t != types[-1]}
