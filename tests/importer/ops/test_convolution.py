@@ -77,6 +77,7 @@ def test_conv_of_symbolic_images(tmp_path: Path) -> None:
     [
         ((1, 3, 5, 5), (2, 4, 3, 3), {}, r"channels of .*: 3 and 4 differ"),
         ((1, 3, 2, 2), (2, 3, 3, 3), {}, "a window of 3 does not fit into dimension 0 of extent 2"),
+        ((1, 0, 5, 5), (2, 0, 3, 3), {}, "a convolution has input channels"),
         ((1, 4, 5, 5), (3, 2, 3, 3), {"group": 2}, "3 output channels in 2 groups"),
         ((1, 3, 5, 5), (2, 3, 3, 3), {"kernel_shape": [2, 2]}, r"kernel_shape is \[2, 2\]"),
         ((1, 3, 5, 5), (2, 3, 3, 3), {"pads": [1, 1]}, "'pads' has 2 entries, not 4"),

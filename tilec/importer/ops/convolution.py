@@ -51,9 +51,8 @@ def in_groups(op: Op, channels: Expr, what: str, attribute: str = "group", named
 
 
 def require_channels(op: Op, channels: Expr) -> None:
-    """Demand that a varying number of input channels is not 0: ONNX gives no meaning to sums over none."""
-    if constant_value(channels) is None:
-        op.sizes.demand(formula("c >= 1", c=channels), "there are input channels")
+    """Demand that the number of input channels is not 0: ONNX gives no meaning to sums over none."""
+    op.sizes.demand(formula("c >= 1", c=channels), "a convolution has input channels")
 
 
 def biased(op: Op, total: Value, bias: Value | None) -> Value:
