@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import inf, isinf, isnan
 
+import numpy as np
+
+from tilec.codegen.gpu.reserved_names import reserved_names
 from tilec.errors import UnsupportedError
 from tilec.ir.expr import Scalar
 from tilec.ir.types import HALVES, TTYPES
@@ -27,81 +30,6 @@ C_TYPES = {
     "bool": "bool",
 }
 """tType -> the type that a buffer of it holds."""
-
-_RESERVED = frozenset(
-    [
-        "alignas",
-        "alignof",
-        "and",
-        "asm",
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "catch",
-        "char",
-        "class",
-        "const",
-        "constexpr",
-        "continue",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "explicit",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "mutable",
-        "namespace",
-        "new",
-        "not",
-        "operator",
-        "or",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "throw",
-        "true",
-        "try",
-        "typedef",
-        "typename",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "while",
-        "xor",
-        "tid",
-        "lane",
-        "unit",
-        "smem",
-        "vec",
-        "f16",
-        "bf16",
-    ]
-)
 
 
 def storage_type(ttype: str) -> str:
@@ -125,7 +53,7 @@ def literal(value: Scalar, ttype: str) -> str:
     if kind == "bool":
         return "true" if value else "false"
     if kind == "float":
-        return _float(float(value), "" if ttype == "f64" else "f")
+        return _float(float(value)) if ttype == "f64" else _float(_single(float(value)), "f")
     number = _integer(value, ttype)
     suffix = {"i64": "LL", "u64": "ULL", "u32": "U"}.get(ttype, "")
     if ttype in ("i32", "i64") and number == -(1 << (TTYPES[ttype].bits - 1)):
@@ -148,7 +76,13 @@ def _integer(value: Scalar, ttype: str) -> int:
     return whole - (1 << bits) if whole > high else whole
 
 
-def _float(value: float, suffix: str) -> str:
+def _single(value: float) -> float:
+    """The nearest number of f32: the shortest text of a number half-way between two may round to the other one."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
+
+
+def _float(value: float, suffix: str = "") -> str:
     if isnan(value):
         return "T_NAN" if suffix else "((double)T_NAN)"
     if value in (inf, -inf):
@@ -163,7 +97,7 @@ class Names:
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
-        self._taken: set[str] = set(_RESERVED)
+        self._taken: set[str] = set(reserved_names())
 
     def __getitem__(self, name: str) -> str:
         if name not in self._known:

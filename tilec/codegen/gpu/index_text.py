@@ -17,8 +17,10 @@ def index_text(expr: Expr, names: Names, ranges: KnownRanges, wide: bool = False
         case Const(bool() as value):
             return "true" if value else "false"
         case Const(value):
-            text = f"{int(value)}{'LL' if wide else ''}"
-            return f"({text})" if value < 0 else text
+            suffix = "LL" if wide else ""
+            if value in (-(1 << 31), -(1 << 63)):  # C++ has no negative literals
+                return f"({int(value) + 1}{suffix} - 1)"
+            return f"({int(value)}{suffix})" if value < 0 else f"{int(value)}{suffix}"
         case Var(name):
             return f"(long long){names[name]}" if wide else names[name]
         case Binary("//" | "%" as op, left, right):

@@ -133,8 +133,8 @@ def _port(spec: TensorSpec, sizes: ShapeProgram | None) -> str:
 
 def _symbol(symbol: SymbolSpec) -> str:
     high = -1 if symbol.high is None else symbol.high
-    limits = _list((symbol.at, symbol.dim, symbol.low, high, symbol.divisor, symbol.factor, symbol.constant))
-    return f"{_text(symbol.name)}, {_text(symbol.allowed)}, {limits}"
+    limits = _list((symbol.at, symbol.dim, symbol.low, high, symbol.divisor, symbol.factor))
+    return f"{_text(symbol.name)}, {_text(symbol.allowed)}, {limits}, {_wide(symbol.constant)}"
 
 
 def _range(each: IndexSpec, sizes: ShapeProgram | None) -> str:
@@ -145,7 +145,12 @@ def _range(each: IndexSpec, sizes: ShapeProgram | None) -> str:
     dim, at = each.column or (-1, 0)
     besides, value = (0, 0) if each.besides is None else (1, each.besides)
     whole = _list((each.input, extent, number, int(each.wraps), dim, at, besides))
-    return f"{whole}, (int64_t){value % 2**64}ULL, {_text(each.node)}"
+    return f"{whole}, {_wide(value)}, {_text(each.node)}"
+
+
+def _wide(value: int) -> str:
+    """A 64-bit integer; C has no negative literals."""
+    return f"(int64_t){value % 2**64}ULL"
 
 
 def c_type(ttype: str) -> str:
