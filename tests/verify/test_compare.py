@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tilec.verify.compare import compare
+from tilec.verify.compare import compare, largest_magnitude
 
 EXPECTED = np.array([[1.0, -4.0], [2.0, 0.5]], np.float32)
 
@@ -84,3 +84,13 @@ def test_empty_and_scalar_outputs():
     assert compare("y", np.array(2.0, np.float32), np.array(2.0, np.float32), 0.0).passed
     assert not compare("y", np.array(2.0, np.float32), np.array(3.0, np.float32), 1e-3).passed
     assert not compare("y", np.array(True), np.array(False), 1.0).passed
+
+
+def test_both_parts_of_complex_numbers_count():
+    expected = np.array([1 + 2j, -3j, complex(np.nan, np.inf)], np.complex64)
+    assert compare("y", expected, expected, 0.0).passed
+    found = compare("y", expected + np.array([0, 0.5j, 0], np.complex64), expected, 1e-3)
+    assert found.error == pytest.approx(0.5 / 3)
+    assert "-2.5 instead of -3.0 at [1, 1]" in found.reason
+    assert not compare("y", expected.conj(), expected, 0.1).passed
+    assert largest_magnitude(expected) == 3.0

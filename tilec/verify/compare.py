@@ -60,7 +60,7 @@ def compare(name: str, actual: Any, expected: Any, tolerance: float, source: flo
 
     The error is relative to the largest value, or to `source`, the largest value from which errors propagate, if that
     is larger. Integers, booleans and texts must be equal, whatever the tolerance; sequences are compared element by
-    element.
+    element, complex numbers by their two parts, which are told as those of one more axis.
     """
     if not isinstance(actual, np.ndarray) or not isinstance(expected, np.ndarray):
         return _compare_values(name, actual, expected, tolerance)
@@ -68,7 +68,9 @@ def compare(name: str, actual: Any, expected: Any, tolerance: float, source: flo
         return Comparison(name, inf, tolerance, f"shape {list(actual.shape)} instead of {list(expected.shape)}")
     if actual.dtype != expected.dtype:
         return Comparison(name, inf, tolerance, f"type {actual.dtype} instead of {expected.dtype}")
-    if actual.dtype.kind not in "fVc":
+    if actual.dtype.kind == "c":
+        return compare(name, _parts(actual), _parts(expected), tolerance, source)
+    if actual.dtype.kind not in "fV":
         return _compare_exactly(name, actual, expected, tolerance)
     difference = _difference(actual, expected)
     largest = max(float(difference.max(initial=0.0)), -float(difference.min(initial=0.0)))
@@ -93,7 +95,9 @@ def compare(name: str, actual: Any, expected: Any, tolerance: float, source: flo
 
 def largest_magnitude(values: Array) -> float:
     """The largest finite magnitude of numbers, 0 of none."""
-    if values.dtype.kind in "Vc":
+    if values.dtype.kind == "c":
+        values = _parts(values)
+    if values.dtype.kind == "V":
         values = values.astype(np.float64)
     if not values.size:
         return 0.0
@@ -104,9 +108,14 @@ def largest_magnitude(values: Array) -> float:
     return float(wide.max(initial=0.0, where=np.isfinite(wide)))
 
 
+def _parts(values: Array) -> Array:
+    """Real and imaginary parts of complex numbers, along a last axis."""
+    return np.stack([values.real, values.imag], axis=-1)
+
+
 def _difference(actual: Array, expected: Array) -> NDArray[np.float64]:
     """The differences in f64, of types of NumPy's own without copies in it."""
-    a, b = (each.astype(np.float64) if each.dtype.kind in "Vc" else each for each in (actual, expected))
+    a, b = (each.astype(np.float64) if each.dtype.kind == "V" else each for each in (actual, expected))
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(np.subtract(a, b, dtype=np.float64))
 

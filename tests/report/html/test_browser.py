@@ -1,6 +1,7 @@
 """The page in headless Chromium: groups open, charts are drawn, all by keyboard, at any width."""
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -186,12 +187,16 @@ def test_thousands_of_groups_are_not_all_in_the_document(tab):
 def test_a_cache_that_is_asked_for_more_than_it_has_is_not_so_many_percent_full(tab):
     given = base()
     cache = replace(given.levels[1], capacity=16, managed="implicit")
-    script = """return all(".strip-name").map((each) => each.textContent);"""
+    script = """return all(".strip-name, .held .meter-line").map((each) => each.textContent);"""
     texts = {
         managed: tab.look(
             page([Shown("here", replace(given, levels=(given.levels[0], level, *given.levels[2:])))]), script
         )
         for managed, level in (("implicit", cache), ("explicit", replace(cache, managed="explicit")))
     }
-    assert any("more than the cache has" in each for each in texts["implicit"])
+    fullest = [each for each in texts["implicit"] if each.startswith("holds")]
+    assert fullest
+    assert "more than the cache has" in fullest[0]
+    assert sum("more than the cache has" in each for each in texts["implicit"]) == 2
     assert not any("more than the cache has" in each for each in texts["explicit"])
+    assert any(re.search(r"holds .* \d{3,} %$", each) for each in texts["explicit"])

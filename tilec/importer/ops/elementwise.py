@@ -132,9 +132,14 @@ def _mod(op: Op) -> Value:
 
 
 def _common(base: str, exponent: str) -> str:
-    """The integer type that holds both, or the widest one."""
+    """The integer type that holds both; none does where the exponent is u64."""
     both = np.promote_types(numpy_dtype(base), numpy_dtype(exponent))
-    return f"{both.kind}{8 * both.itemsize}" if both.kind in "iu" else "i64"
+    return f"{both.kind}{8 * both.itemsize}" if both.kind in "iu" else ""
+
+
+_LOW, _HIGH = (1 << 62) - 1, 1 << 62
+_SIGNED_POWER = f"pow(i64(x), i64(where(y < {_HIGH}, y, bitor(bitand(y, {_LOW}), {_HIGH}))))"
+"""A signed x to the power of a u64: modulo 2**64 powers of odd numbers repeat after 2**62, of even ones 64 are 0."""
 
 
 @operator("Pow")
@@ -151,6 +156,8 @@ def _pow(op: Op) -> Value:
         return op.map("pow(x, y)", x=x, y=y)
     # An exponent of another type is not rounded to half precision, nor wrapped to fewer bits.
     wide = summed(x.ttype) if floating else _common(x.ttype, y.ttype)
+    if not wide:
+        return op.map(f"{x.ttype}({_SIGNED_POWER})", x.ttype, x=x, y=y)
     if wide == x.ttype:
         return op.map(f"pow(x, {wide}(y))", x=x, y=y)
     power = f"pow({wide}(x), {wide}(y))"

@@ -20,7 +20,7 @@ function levelPlan(plan, side) {
       plan.device.roofs.filter((roof) => roof.level === name).map((roof) => timeBar(roof, all, predicted)),
     ];
     const held = isNumber(use.footprint_bytes) && use.footprint_bytes > 0
-      && h("p", { class: "held" }, h("span", { class: "quiet" }, "fullest group "), about.capacity === null ? bytes(use.footprint_bytes) : meter(use.footprint_bytes, about.capacity));
+      && h("p", { class: "held" }, h("span", { class: "quiet" }, "fullest group "), about.capacity === null ? bytes(use.footprint_bytes) : meter(use.footprint_bytes, about));
     return h("div", { class: "level-card" },
       h("h3", {}, `${below} ⇄ ${name}`, h("span", { class: "quiet" }, described(about))),
       bars, held,

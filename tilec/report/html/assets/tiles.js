@@ -18,7 +18,7 @@ function block(plan, group, variant, level, inside) {
   const use = group.levels[level];
   const head = h("p", { class: "block-head" },
     h("strong", {}, level), h("span", { class: "quiet" }, described(about)),
-    !first && use && about.capacity !== null && meter(use.footprint, about.capacity),
+    !first && use && about.capacity !== null && meter(use.footprint, about),
     !first && use && about.capacity === null && isNumber(use.footprint) && use.footprint > 0 && h("span", { class: "quiet" }, `holds ${bytes(use.footprint)}`));
   return h("div", { class: `block${first ? " whole" : ""}` }, head,
     first ? whole(plan, group) : null,
@@ -56,12 +56,13 @@ function described(level) {
 }
 
 /** How much of a capacity is taken. */
-function meter(used, capacity) {
+function meter(used, level) {
+  const capacity = level.capacity;
   if (!isNumber(used)) return h("span", { class: "quiet" }, `holds ${used}`);
   const part = capacity ? used / capacity : 0;
   return h("span", { class: "meter-line", title: `${separated(used)} of ${separated(capacity)} bytes` },
-    h("span", { class: `meter${part > 1 ? " over" : ""}`, "aria-hidden": "true" }, h("span", { vars: { width: `${Math.min(100, 100 * part)}%` } })),
-    `holds ${bytes(used)}, ${percent(part)}`);
+    h("span", { class: `meter${part > 1 && level.managed !== "implicit" ? " over" : ""}`, "aria-hidden": "true" }, h("span", { vars: { width: `${Math.min(100, 100 * part)}%` } })),
+    `holds ${bytes(used)}, ${share(used, level)}`);
 }
 
 /** What comes from outside and what leaves, as whole tensors. */
