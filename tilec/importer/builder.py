@@ -284,6 +284,17 @@ class Builder:
         self._ranges.append(required)
 
     @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Translate what may be unsupported: it demands nothing of sizes and indices then."""
+        facts, before = self.sizes.facts, len(self._ranges)
+        try:
+            yield
+        except BaseException:
+            self.sizes.facts = facts
+            del self._ranges[before:]
+            raise
+
+    @contextmanager
     def conditional(self, sizes: bool = True) -> Iterator[None]:
         """Translate what may not be computed in a run: its tensors may hold anything then, and its `sizes` too."""
         before = len(self._ranges)

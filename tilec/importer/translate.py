@@ -46,15 +46,14 @@ class Translator:
             origin = Origin(node.op_type, context.outer or name, place_of(context.file, path, node.op_type))
             if any(tensor not in scope for tensor in needs(node)):
                 continue
-            before = self.builder.sizes.facts
             try:
-                results = self._node(node, scope, context, origin)
+                with self.builder.attempt():
+                    results = self._node(node, scope, context, origin)
             except ShapeError as error:
                 hint = "The model's shapes do not fit each other; export it again."
                 raise ConfigError(str(error), origin.place, hint) from error
             except (UnsupportedError, RecursionError, UndecidedError) as error:
                 self.unsupported.append(Unsupported(origin.node, node.op_type, *_reason(error)))
-                self.builder.sizes.facts = before
                 continue
             for output, value in zip(node.output, results, strict=False):
                 if output and value is not None:
