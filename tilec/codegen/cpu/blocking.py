@@ -93,9 +93,12 @@ def best_choice(
 
 def _for_any_size(choice: Choice, tile: Tile, vectors: _Vectors, sizes: OpenSizes) -> Choice:
     """A choice for usual sizes in which bodies along open dimensions are whole vectors, and no wider than what there
-    may be, so that rests in powers of two cover them."""
+    may be, so that rests in powers of two cover them. Of several open reduce dimensions the innermost one is unrolled:
+    each has a rest in every rest of the others."""
     widths = dict(choice.widths)
     tested = _tested(tile.value)
+    summed = [d.name for d in _reduce_order(tile, vectors.reduce) if sizes.depends(d.extent) and widths[d.name] > 1]
+    widths |= dict.fromkeys(summed[:-1], 1)
     for dim in tile.dims:
         if not sizes.depends(dim.extent):
             continue
