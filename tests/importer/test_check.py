@@ -90,7 +90,7 @@ def test_attributes_are_checked_against_the_operator() -> None:
     assert error.value.hint == "Did you mean 'alpha'?"
     with pytest.raises(ConfigError, match="the attribute 'to' is missing"):
         attributes_of(helper.make_node("Cast", ["x"], ["y"]), 20, "p")
-    with pytest.raises(ConfigError, match="the attribute 'alpha' must be of kind FLOAT"):
+    with pytest.raises(ConfigError, match="the attribute 'alpha' is of kind"):
         attributes_of(helper.make_node("Elu", ["x"], ["y"], alpha=[1, 2]), 20, "p")
     with pytest.raises(ConfigError, match="3 inputs, the operator takes 2"):
         attributes_of(helper.make_node("Add", ["x", "x", "x"], ["y"]), 20, "p")

@@ -20,7 +20,7 @@ def capacities(texts: Iterable[str], units: int = 1) -> "list[At]":
         try:
             result.append(at_capacity(text, units))
         except ValueError as error:
-            raise UsageError(str(error), "--capacity") from None
+            raise UsageError(str(error), "--capacity", "Write it like --capacity 64KiB.") from None
     return result
 
 
@@ -78,13 +78,15 @@ def _pairs(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
             raise UsageError(f"{part!r} is not understood", option, f"Write it like {option} {example}.")
         name = match[1] or ""
         if pairs.setdefault(name, match[2]) != match[2]:
-            raise UsageError(f"{name or 'the value'} is given twice: {pairs[name]} and {match[2]}", option)
+            raise UsageError(
+                f"{name or 'the value'} is given twice: {pairs[name]} and {match[2]}", option, "Leave one out."
+            )
     return pairs
 
 
 def _number(option: str, text: str, example: str) -> int:
     if text.isascii() and text.isdigit() and len(text) > 15:
-        raise UsageError(f"{text[:20]} is beyond every size", option)
+        raise UsageError(f"{text[:20]} is beyond every size", option, f"Write it like {option} {example}.")
     if not text.isascii() or not text.isdigit():
         raise UsageError(f"{text!r} is not a whole number", option, f"Write it like {option} {example}.")
     return int(text)

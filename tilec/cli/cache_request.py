@@ -46,7 +46,9 @@ def sizes_of(model: Path, request: "Request", given: Mapping[str, Any], sizes: M
     _require_known(sizes, header.symbols, "--shape")
     for symbol, size in sizes.items():
         if request.sizes.get(symbol, size) != size:
-            raise UsageError(f"it is bound to {request.sizes[symbol]}", f"--shape {symbol}={size}")
+            raise UsageError(
+                f"it is bound to {request.sizes[symbol]}", f"--shape {symbol}={size}", "Leave one of the two out."
+            )
     ports = [port for port in header.inputs if port.name in given]
     return Sizes(ports, {**request.sizes, **sizes}).read(given)
 

@@ -90,4 +90,8 @@ def _report(console: Console, job: Job, model: Path, json: bool) -> None:
     allowed = job.recipe.fallback
     refused = [n for n in nodes if allowed == "refuse" or (allowed != "allow" and n.op not in allowed)]
     if refused:
-        raise UnsupportedError(f"{len(refused)} of {several(total, 'node')} may not run on onnxruntime", str(model))
+        raise UnsupportedError(
+            f"{len(refused)} of {several(total, 'node')} may not run on onnxruntime",
+            str(model),
+            "Leave --strict out, or name their operators in `fallback` of the recipe.",
+        )

@@ -162,7 +162,10 @@ def _merged(recipe: str | None, flags: dict[str, Any]) -> "tuple[Located, set[st
         source = recipe_source(recipe)
         file = parse_yaml(source.text, source.place)
         if (kind := file.data.get("kind")) != "sweep":
-            raise ConfigError(f"expected kind 'sweep', found {kind or 'none'!r}", file.place(("kind",)))
+            found = f"expected kind 'sweep', found {kind or 'none'!r}"
+            raise ConfigError(
+                found, file.place(("kind",)), "`tilec report FOLDER` writes the page of a compiled model."
+            )
     given = {key: value for key, value in flags.items() if value}
     if recipe is None and "models" not in given:
         raise UsageError("nothing to plan", hint="Name models of the zoo or ONNX files, or a recipe of kind sweep.")

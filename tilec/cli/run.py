@@ -71,7 +71,7 @@ def run_(
     given, random = read_inputs(inputs or ())
     sets = parse_size_sets(shape or ())
     if output is not None and len(sets) > 1:
-        raise UsageError(f"the outputs of {len(sets)} runs do not fit into one file", str(output))
+        raise UsageError(f"the outputs of {len(sets)} runs do not fit into one file", str(output), "Give one --shape.")
     asked = {"--bind": bind, "--device": device, "--recipe": recipe}
     for option in (name for name, value in asked.items() if value and build.is_dir()):
         raise UsageError("this model is compiled already", option, "Name the ONNX file instead.")

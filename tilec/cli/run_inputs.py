@@ -50,7 +50,7 @@ def _load(path: Path) -> dict[str, Any]:
     except (ValueError, EOFError, KeyError) as error:
         raise UsageError(f"this is no file of NumPy arrays: {error}", str(path), "numpy.save writes one.") from error
     except Exception as error:  # zipfile and zlib have exceptions of their own
-        raise UsageError(f"the file is damaged: {error}", str(path)) from error
+        raise UsageError(f"the file is damaged: {error}", str(path), "Write or download it again.") from error
 
 
 def refuse_unknown_sizes(session: "Session", sizes: Mapping[str, int]) -> None:
@@ -111,5 +111,7 @@ def _sizes_of(session: "Session", given: Mapping[str, Any], asked: Mapping[str, 
             sizes |= {} if size is None else {symbol.name: size}
             if asked.get(symbol.name, size) != size:
                 message = f"input {name!r} has {extent} along dimension {symbol.dim}"
-                raise UsageError(message, f"--shape {symbol.name}={asked[symbol.name]}")
+                raise UsageError(
+                    message, f"--shape {symbol.name}={asked[symbol.name]}", "Leave --shape or the file out."
+                )
     return sizes

@@ -19,7 +19,8 @@ def write_outputs(path: Path, results: Mapping[str, Any]) -> None:
         for key, array in values.items():
             if not isinstance(array, np.ndarray) or array.dtype.hasobject:
                 kind = "text" if isinstance(array, np.ndarray) else f"a {type(array).__name__}"
-                raise UsageError(f"output {name!r} is {kind}, which is not written to NumPy's files", str(path))
+                message = f"output {name!r} is {kind}, which is not written to NumPy's files"
+                raise UsageError(message, str(path), "Leave -o out to see it; tilec.load(FOLDER).run returns it.")
             arrays[key] = array
     memory = io.BytesIO()
     if path.suffix == ".npz":

@@ -59,7 +59,9 @@ def _rows_of(path: Path, sizes: Mapping[str, int] | None) -> tuple[str, list[_RO
             return "plan", list(_plan(artifact, path, sizes))
         return artifact.kind, list(_ROWS_OF[artifact.kind](artifact, path))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise ArtifactError(f"this is no {artifact.kind}: {error}", str(path)) from error
+        raise ArtifactError(
+            f"this is no {artifact.kind}: {error}", str(path), "Undo the edit, or run the stage that writes it again."
+        ) from error
 
 
 def _model(path: Path) -> Iterator[_ROWS]:

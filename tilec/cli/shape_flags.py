@@ -55,7 +55,10 @@ def parse_sizes(texts: Iterable[str], flag: str = "--shape") -> dict[str, int | 
     sizes: dict[str, int | SizeRange] = {}
     for symbol, size in _parts(texts, flag):
         if sizes.setdefault(symbol, size) != size:
-            raise UsageError(f"{flag} binds {symbol} to {_text(sizes[symbol])} and to {_text(size)}")
+            raise UsageError(
+                f"{flag} binds {symbol} to {_text(sizes[symbol])} and to {_text(size)}",
+                hint="Leave one of the two out.",
+            )
     return sizes
 
 

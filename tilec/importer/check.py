@@ -20,6 +20,8 @@ OWN_DOMAINS = ("", "ai.onnx")
 _TTYPES = {f"tensor({element_type_name(code).lower()})": ttype for code, ttype in ELEMENT_TYPES.items()}
 """Type of a tensor in the notation of ONNX's operator definitions -> tType."""
 
+_DAMAGED = "The model is damaged; export it again."
+
 
 def opset_of(proto: Any) -> int:
     """The opset of ONNX's own domain; the newest supported one when the model has only operators of other domains."""
@@ -86,7 +88,7 @@ def ordered(nodes: Sequence[Any], given: Iterable[str], file: str) -> tuple[tupl
             if name not in available and name not in maker:
                 near = did_you_mean(name, available | set(maker))
                 place = place_of(file, label(node, number), node.op_type)
-                hint = f"Did you mean {near!r}?" if near else "The model is damaged; export it again."
+                hint = f"Did you mean {near!r}?" if near else _DAMAGED
                 raise ConfigError(f"input {name!r} is defined nowhere", place, hint)
     missing = {number: {name for name in needs(node) if name not in available} for number, node in enumerate(nodes)}
     readers: dict[str, list[int]] = {}
@@ -206,7 +208,12 @@ def attributes_of(node: Any, opset: int, place: str) -> dict[str, Any]:
             hint = f"Did you mean {near!r}?" if near else f"Opset {opset} knows: {known}."
             raise ConfigError(f"unknown attribute {attribute.name!r}", place, hint)
         if declared.type.value != attribute.type:
-            raise ConfigError(f"the attribute {attribute.name!r} must be of kind {declared.type.name}", place)
+            found = onnx.AttributeProto.AttributeType.Name(attribute.type)
+            raise ConfigError(
+                f"the attribute {attribute.name!r} is of kind {found}",
+                place,
+                f"It must be of kind {declared.type.name}.",
+            )
     values = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     for name, declared in schema.attributes.items():
         if declared.required and name not in values:
@@ -215,9 +222,9 @@ def attributes_of(node: Any, opset: int, place: str) -> dict[str, Any]:
         wanted = (
             f"{schema.min_input} to {schema.max_input}" if schema.min_input != schema.max_input else schema.min_input
         )
-        raise ConfigError(f"{len(node.input)} inputs, the operator takes {wanted}", place)
+        raise ConfigError(f"{len(node.input)} inputs, the operator takes {wanted}", place, _DAMAGED)
     if not schema.min_output <= len(node.output) <= schema.max_output:
-        raise ConfigError(f"{len(node.output)} outputs, the operator has {schema.max_output}", place)
+        raise ConfigError(f"{len(node.output)} outputs, the operator has {schema.max_output}", place, _DAMAGED)
     for position, name in enumerate(node.output[: schema.min_output]):
         if not name:
             raise ConfigError(f"output {position} has no name", place, "Only optional outputs may be left out.")

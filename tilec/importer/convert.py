@@ -235,7 +235,7 @@ def _scope(builder: Builder, ports: Sequence[InputPort], opaque: Sequence[Any], 
     scope: Scope = {}
     for port in ports:
         if port.name in scope:
-            raise ConfigError(f"input {port.name!r} is defined twice", model.file)
+            raise ConfigError(f"input {port.name!r} is defined twice", model.file, "Rename one of the two.")
         scope[port.name] = builder.input(identifier(port.name, "t"), port.shape, port.ttype)
     for info in opaque:
         scope[info.name] = Outside(builder.names.take(identifier(info.name, "t")), info.type)
@@ -278,7 +278,9 @@ def _outputs(builder: Builder, infos: Sequence[Any], scope: Scope, fallbacks: Fa
             value = builder.copy(info.name, value)
         ports.append(Port(info.name, value.name))
     if not ports:
-        raise ConfigError("the model has no outputs", file)
+        raise ConfigError(
+            "the model has no outputs", file, "Declare an output: without one there is nothing to compute."
+        )
     return tuple(ports)
 
 

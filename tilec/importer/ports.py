@@ -11,7 +11,7 @@ import onnx
 
 from tilec.errors import ConfigError, UnsupportedError, UsageError, did_you_mean
 from tilec.importer.names import Names, identifier
-from tilec.importer.weights import ELEMENT_TYPES, element_type_name
+from tilec.importer.weights import ELEMENT_TYPES, LEFT_TO_ONNXRUNTIME, element_type_name
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value, substitute, variables, walk
 from tilec.ir.text import parse_expr
@@ -146,11 +146,13 @@ def _port(info: Any, symbols: _Symbols, file: str) -> InputPort:
     place = f"{file}: input {info.name!r}"
     if info.type.WhichOneof("value") != "tensor_type":
         kind = info.type.WhichOneof("value") or "a value without a type"
-        raise UnsupportedError(f"only tensors can be inputs, this is {kind.removesuffix('_type')}", place)
+        kind = kind.removesuffix("_type")
+        raise UnsupportedError(f"only tensors can be inputs, this is {kind}", place, LEFT_TO_ONNXRUNTIME)
     tensor = info.type.tensor_type
     ttype = ELEMENT_TYPES.get(tensor.elem_type)
     if ttype is None:
-        raise UnsupportedError(f"element type {element_type_name(tensor.elem_type)} is not supported", place)
+        message = f"element type {element_type_name(tensor.elem_type)} is not supported"
+        raise UnsupportedError(message, place, LEFT_TO_ONNXRUNTIME)
     if not tensor.HasField("shape"):
         hint = "Give the input a shape; extents may be symbolic."
         raise UnsupportedError("the rank of the input is unknown", place, hint)
@@ -163,7 +165,7 @@ def _port(info: Any, symbols: _Symbols, file: str) -> InputPort:
         else:
             shape.append(symbols.fresh(f"{info.name}_dim{axis}"))
     if not info.name:
-        raise ConfigError("an input has no name", file)
+        raise ConfigError("an input has no name", file, "Give it one, or export the model again.")
     size = prod(extent for e in shape if (extent := constant_value(e)) is not None) * element_bytes(ttype)
     if size > MAX_SIZE:
         raise ConfigError(f"it would take {size} bytes", place, "Check its shape.")

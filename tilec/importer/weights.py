@@ -55,6 +55,10 @@ def element_type_name(code: int) -> str:
         return f"number {code}"
 
 
+LEFT_TO_ONNXRUNTIME = "Let onnxruntime run it: leave --strict out."
+_DAMAGED = "The file is damaged; export it again."
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stored:
     """A constant of the model: a read-only view of its values and, when a file contains them in this form, the
@@ -122,9 +126,11 @@ def stored(tensor: Any, raw: tuple[int, int] | None, files: Files) -> Stored:
     place = f"{files.model}: initializer {tensor.name!r}"
     ttype = ELEMENT_TYPES.get(tensor.data_type)
     if ttype is None:
-        raise UnsupportedError(f"element type {element_type_name(tensor.data_type)} is not supported", place)
+        raise UnsupportedError(
+            f"element type {element_type_name(tensor.data_type)} is not supported", place, LEFT_TO_ONNXRUNTIME
+        )
     if any(extent < 0 for extent in tensor.dims):
-        raise ConfigError(f"the shape {list(tensor.dims)} has a negative extent", place)
+        raise ConfigError(f"the shape {list(tensor.dims)} has a negative extent", place, _DAMAGED)
     size = -(-prod(tensor.dims) * TTYPES[ttype].bits // 8)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         name, data, start, end = _external(tensor, files, size, place)
@@ -170,13 +176,13 @@ def whole(tensor: Any, raw: tuple[int, int] | None, files: Files) -> Any:
 def _external(tensor: Any, files: Files, size: int, place: str) -> tuple[str, Buffer, int, int]:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     if "location" not in entries:
-        raise ConfigError("external data without a location", place)
+        raise ConfigError("external data without a location", place, _DAMAGED)
     name, data = files.open(entries["location"], place)
     try:
         start = int(entries.get("offset", 0))
         length = int(entries.get("length", size))
     except ValueError as error:
-        raise ConfigError(f"external data with a bad offset or length: {error}", place) from error
+        raise ConfigError(f"external data with a bad offset or length: {error}", place, _DAMAGED) from error
     if start < 0 or length < 0 or start + length > len(data):
         message = f"external data {name!r} holds {len(data)} bytes, the tensor ends at byte {start + length}"
         raise ConfigError(message, place, "The file is truncated or belongs to another model; export both again.")
@@ -205,7 +211,7 @@ def _typed(tensor: Any, ttype: str, place: str) -> NDArray[Any]:
     try:
         array: NDArray[Any] = onnx.numpy_helper.to_array(tensor)
     except (ValueError, TypeError) as error:
-        raise ConfigError(f"the values do not fit shape {list(tensor.dims)} of {ttype}", place) from error
+        raise ConfigError(f"the values do not fit shape {list(tensor.dims)} of {ttype}", place, _DAMAGED) from error
     return np.asarray(array, numpy_dtype(ttype))
 
 
@@ -215,5 +221,7 @@ def tensor_values(tensor: Any, files: Files, place: str) -> Stored:
         return stored(tensor, None, files)
     ttype = ELEMENT_TYPES.get(tensor.data_type)
     if ttype is None:
-        raise UnsupportedError(f"element type {element_type_name(tensor.data_type)} is not supported", place)
+        raise UnsupportedError(
+            f"element type {element_type_name(tensor.data_type)} is not supported", place, LEFT_TO_ONNXRUNTIME
+        )
     return _stored_values(tensor, ttype, place)

@@ -52,7 +52,8 @@ def capture_cluster(
     assert job.device is not None
     because = host_mismatch(job.device)
     if because is not None or "runtime" not in source.body:
-        raise ArtifactError(f"only what runs here can be captured: {because or 'there is no code'}", source.place)
+        message = f"only what runs here can be captured: {because or 'there is no code'}"
+        raise ArtifactError(message, source.place, "Compile it with --device host, or capture where it runs.")
     from tilec.importer.upgrade_opset import modern_file
     from tilec.ir.codec import plan_from_json
 
@@ -109,7 +110,8 @@ def _failing(plan: Plan, source: StageInput, model: Path, feeds: Mapping[str, ND
         (case,) = cases_of(plan, VerifyOptions(inputs=str(file)), model)
         divergence = locate(case.plan, source.folder, steps_at(source.body, case), model, feeds)
     if divergence.group == "unknown":
-        raise TilecError(divergence.reason or "no group is wrong on these inputs", source.place)
+        hint = "Capture another group, or pass inputs on which `tilec verify` fails."
+        raise TilecError(divergence.reason or "no group is wrong on these inputs", source.place, hint)
     return divergence.group, divergence.sentence()
 
 
@@ -130,5 +132,6 @@ def _part(group: Group, model: Path, feeds: Mapping[str, NDArray[Any]]) -> Part:
         finally:
             trace.close()
     if part is None:
-        raise TilecError(f"the nodes behind {group.name} do not stand alone: they read a value that is no tensor")
+        message = f"the nodes behind {group.name} do not stand alone: they read a value that is no tensor"
+        raise TilecError(message, hint="Capture another group; `tilec inspect` lists them.")
     return part

@@ -125,7 +125,7 @@ def _subject(each: Studied, recipe: StudyRecipe, devices: Sequence[DeviceSpec], 
     source = each.workload if named else str(folder / each.workload)
     if each.workload in packaged("recipes") or source.endswith((".yaml", ".yml")):
         if each.shapes:
-            raise UsageError("a recipe takes no shapes, they are in it", each.workload)
+            raise UsageError("a recipe takes no shapes, they are in it", each.workload, "Remove `shapes` there.")
         bounds = workload(source)
         return workload_subject(Path(source).stem, bounds, (recipe.mapspace or bounds.mapspace,))
     return _whole(source, each.shapes, recipe, devices)

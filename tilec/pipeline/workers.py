@@ -97,7 +97,8 @@ def _require_version(client: Any, place: str) -> None:
         client.wait_for_workers(1, timeout=CONNECTING)
         found = client.run(_version)
     except (TimeoutError, ImportError) as error:
-        raise UnavailableError(f"no worker of {place} has tilec: {error}", "--workers") from error
+        hint = "Install tilec where the workers run, or leave --workers out."
+        raise UnavailableError(f"no worker of {place} has tilec: {error}", "--workers", hint) from error
     others = sorted({version for version in found.values() if version != __version__})
     if others:
         raise UnavailableError(

@@ -101,7 +101,8 @@ def _from_capsule(value: Any, capsule: Any) -> DeviceArray:
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     tensor = _Tensor.from_address(pointer(capsule, b"dltensor"))
     if tensor.code not in _KINDS or tensor.lanes != 1:
-        raise UsageError(f"an array on the GPU has elements of DLPack's type {tensor.code}, which NumPy lacks")
+        message = f"an array on the GPU has elements of DLPack's type {tensor.code}, which NumPy lacks"
+        raise UsageError(message, hint="Convert it to the type of the input.")
     dtype = np.dtype("?" if _KINDS[tensor.code] == "b" else f"{_KINDS[tensor.code]}{tensor.bits // 8}")
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] * dtype.itemsize for i in range(tensor.ndim)) if tensor.strides else None

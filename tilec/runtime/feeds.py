@@ -142,10 +142,10 @@ def output_array(
     in use. Raises UsageError for another element type or shape, or an array that cannot be written."""
     if array is not None:
         if not isinstance(array, np.ndarray):
-            raise UsageError(f"out[{spec.name!r}] is no NumPy array")
+            raise UsageError(f"out[{spec.name!r}] is no NumPy array", hint="Pass one, or leave it out.")
         _check(spec, array, "output")
         if not array.flags.writeable:
-            raise UsageError(f"out[{spec.name!r}] is read-only")
+            raise UsageError(f"out[{spec.name!r}] is read-only", hint="Pass an array of its own, or leave it out.")
         usable = array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
         blocks = [other for other in others if isinstance(other, np.ndarray)]
         if not usable or any(np.may_share_memory(array, other) for other in blocks):
@@ -161,7 +161,8 @@ def copy_result(spec: PortSpec, result: Any, target: "NDArray[Any]") -> None:
     ):
         actual = f"{result.dtype.name}{list(result.shape)}" if isinstance(result, np.ndarray) else type(result).__name__
         raise UsageError(
-            f"output {spec.name!r} is {actual}, out[{spec.name!r}] is {target.dtype.name}{list(target.shape)}"
+            f"output {spec.name!r} is {actual}, out[{spec.name!r}] is {target.dtype.name}{list(target.shape)}",
+            hint="Leave it out where its shape depends on data.",
         )
     np.copyto(target, result)
 

@@ -60,7 +60,9 @@ def refuse_calls(manifest: Manifest) -> None:
         what = "a serial loop" if call.loop else f"{call.model.file} on onnxruntime"
         raise UnsupportedError(f"a C program cannot run this model: it runs {what}", hint="`tilec inspect` lists it.")
     if manifest.library is None:
-        raise UnsupportedError("a C program cannot run this model: nothing of it is compiled")
+        raise UnsupportedError(
+            "a C program cannot run this model: nothing of it is compiled", hint="onnxruntime runs all of it."
+        )
 
 
 def c_identifier(name: str) -> str:

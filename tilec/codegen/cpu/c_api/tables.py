@@ -32,9 +32,14 @@ def tensor_ports(ports: Iterable[PortSpec]) -> tuple[TensorSpec, ...]:
     for port in ports:
         if not isinstance(port, TensorSpec) or port.ttype not in TYPES:
             kind = port.ttype if isinstance(port, TensorSpec) else port.type
-            raise UnsupportedError(f"a C program cannot pass {port.name!r}, which is {kind}")
+            raise UnsupportedError(
+                f"a C program cannot pass {port.name!r}, which is {kind}", hint="tilec.load runs the model in Python."
+            )
         if len(port.shape) > MAX_RANK:
-            raise UnsupportedError(f"{port.name!r} has {len(port.shape)} dimensions, C programs pass {MAX_RANK}")
+            raise UnsupportedError(
+                f"{port.name!r} has {len(port.shape)} dimensions, C programs pass {MAX_RANK}",
+                hint="tilec.load runs the model in Python.",
+            )
         specs.append(port)
     return tuple(specs)
 

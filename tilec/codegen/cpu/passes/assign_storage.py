@@ -257,7 +257,11 @@ class _Resolver:
         if isinstance(size, int):
             return max(0, size)
         if not variables(size) <= self.sizes.ranges.keys():
-            raise UnsupportedError(f"the size {text_of(size)} is not a number", self.program.name)
+            raise UnsupportedError(
+                f"the size {text_of(size)} is not a number",
+                self.program.name,
+                "Bind the sizes with --shape SYMBOL=SIZE.",
+            )
         return size if at_least(size, Const(0), self.sizes.known) else Call("maximum", (size, Const(0)))
 
     def largest(self, size: Extent) -> Extent:
