@@ -249,6 +249,11 @@ def _reduced(rest: Polynomial, divisor: Monomial, scale: int, ranges: KnownRange
                 below = polynomial(Binary("//", atom.left, right), ranges)
                 high = _divide(below, {(): inner // scale}, ranges)[1]
                 return high, polynomial(Binary("%", atom.left, right), ranges)
+    shifted = None if divisor else _shifted_quotient(rest)
+    if shifted is not None:
+        # (x // c + k) // d = (x + c*k) // (c*d)
+        quotient = _divide(polynomial(shifted[0], ranges), {(): shifted[1] * scale}, ranges)[0]
+        return quotient, {(Binary("%", left, right),): 1}
     for common in _common_factors(rest, scale) if not divisor else ():
         # (c*x + y) // (c*d) = x // d and (c*x + y) % (c*d) = c * (x % d) + y, for 0 <= y < c
         coarse, fine = _split(rest, common)
@@ -256,6 +261,15 @@ def _reduced(rest: Polynomial, divisor: Monomial, scale: int, ranges: KnownRange
             quotient, remainder = _divide(coarse, {(): scale // common}, ranges)
             return quotient, _add(fine, remainder, common)
     return {(Binary("//", left, right),): 1}, {(Binary("%", left, right),): 1}
+
+
+def _shifted_quotient(p: Polynomial) -> tuple[Expr, int] | None:
+    """(x + c*k, c) of a polynomial `x // c + k`; None for any other."""
+    constant = p.get((), 0)
+    match [(term, coefficient) for term, coefficient in p.items() if term]:
+        case [((Binary("//", below, Const(int() as inner)),), 1)] if constant and inner > 0:
+            return Binary("+", below, Const(constant * inner)), inner
+    return None
 
 
 def _common_factors(p: Polynomial, scale: int) -> list[int]:
