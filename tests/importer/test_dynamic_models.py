@@ -345,6 +345,39 @@ def heads_of_keys() -> Case:
     return Case(nodes, inputs, ["y", "z"], {"split": ints(3, -1)}, sizes, ["b = a (y)", "c: 0.., a multiple of 3 (y)"])
 
 
+def windowed() -> Case:
+    """Sizes of windows in front of them, as PyTorch writes them: quotients that are rounded towards zero, of numbers
+    that are not negative only because the windows fit."""
+
+    def quotient(size: str, less: str, by: str, to: str) -> list[Any]:
+        return [
+            node("Sub", f"{size} {less}", f"{to}_less"),
+            node("Div", f"{to}_less {by}", f"{to}_whole"),
+            node("Add", f"{to}_whole one", to),
+        ]
+
+    nodes = [
+        node("Shape", "x", "batch", start=0, end=1),
+        node("Shape", "x", "n", start=2, end=3),
+        *quotient("n", "one", "four", "coarse"),
+        *quotient("coarse", "eight", "eight", "windows"),
+        node("Mul", "batch eight", "channels"),
+        node("Mul", "channels windows", "size"),
+        node("Div", "size channels", "length"),
+        node("Conv", "x first", "a", kernel_shape=[7], pads=[3, 3], strides=[4]),
+        node("Conv", "a second", "b", kernel_shape=[8], strides=[8]),
+        node("Concat", "batch two four length", "split", axis=0),
+        node("Reshape", "b split", "c"),
+        node("Relu", "c", "y"),
+    ]
+    rng = np.random.default_rng(0)
+    weights = {name: ints(value) for name, value in {"one": 1, "two": 2, "four": 4, "eight": 8}.items()}
+    weights["first"] = rng.standard_normal((4, 3, 7)).astype(np.float32)
+    weights["second"] = rng.standard_normal((8, 4, 8)).astype(np.float32)
+    sizes = [{"b": 1, "n": 29}, {"b": 2, "n": 64}, {"b": 3, "n": 99}]
+    return Case(nodes, {"x": ("b", 3, "n")}, ["y"], weights, sizes, ["n: 29.. (b)"], {"b": 1, "n": 28})
+
+
 CASES = {
     "heads_of_keys": heads_of_keys(),
     "first_row": first_row(),
@@ -356,6 +389,7 @@ CASES = {
     "causal": causal(),
     "recurrence": recurrence(),
     "crossed": crossed(),
+    "windowed": windowed(),
 }
 
 

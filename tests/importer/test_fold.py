@@ -8,6 +8,7 @@ from tilec.importer.fold import MAX_FOLDED_BYTES, fold_constant, fold_elements
 from tilec.importer.value import Value, extents
 from tilec.ir.expr import Binary, Const, Expr, TensorExpr, Var
 from tilec.ir.size_facts import SizeFacts, assumed, divides
+from tilec.ir.sizes import SymbolRange
 from tilec.ir.text import parse_expr, parse_tensor, text_of
 
 
@@ -98,6 +99,12 @@ def test_reductions_of_elements(reducer: str, expected: str) -> None:
 )
 def test_what_has_no_such_form(text: str) -> None:
     assert elements(text, "n", "3", i=2) is None
+
+
+def test_facts_decide_the_signs_of_quotients() -> None:
+    facts = SizeFacts(("n",), {"n": SymbolRange(9)})
+    assert elements("y[i] = truncdiv(c[i] - 9, 2)", "n", i=1, facts=facts) == ["(n + 1) // 2 - 5"]
+    assert elements("y[i] = fmod(c[i] - 9, 2)", "n", i=1, facts=facts) == ["(n + 1) % 2"]
 
 
 def test_facts_decide_conditions() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -156,13 +157,15 @@ def _placed(
 
     Translation restarts when a sequence, which exists only during import, is read by a node that falls back or is an
     output: the nodes that create it have to fall back as well. It restarts when nodes demand that sizes are equal, with
-    fewer symbols, or that one is repeated along another.
+    fewer symbols, or that one is repeated along another. Where nodes fell back it restarts with what later ones said of
+    ranges, which may decide what they compute from sizes, as long as that leaves fewer of them.
     """
     forced: dict[int, Unsupported] = {}
     if context.opset not in OPSETS:
         reason = f"tilec reads opsets up to {OPSETS.stop - 1}, not {context.opset}"
         forced = {number: Unsupported(label(node, number), node.op_type, reason) for number, node in nodes}
     asked: set[str] = set()
+    fewest: float = inf
     while True:
         builder = Builder((*facts.solvable, *facts.values), facts)
         scope = _scope(builder, [_reduced(port, facts) for port in ports], opaque, model, types)
@@ -173,6 +176,8 @@ def _placed(
         sequences = [info.name for info in outputs if isinstance(scope.get(info.name), Items | Maybe)]
         more = forced_by((*fallbacks.sequences, *sequences), nodes, scope) - set(forced)
         learnt = builder.sizes.facts.says_more_than(facts)
+        if 0 < len(fallbacks.fallen) < fewest and builder.sizes.facts.limits_more_than(facts):
+            fewest, learnt = len(fallbacks.fallen), True
         if not more and not learnt:
             return builder, scope, fallbacks, asked
         if learnt and not more:

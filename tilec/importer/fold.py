@@ -167,7 +167,8 @@ def _partial(expr: Expr, known: _Known) -> Expr | None:
             return _binary(op, _partial(left, known), _partial(right, known))
         case Call(fn, args):
             parts = [_partial(a, known) for a in args]
-            return None if any(p is None for p in parts) else _call(fn, [p for p in parts if p is not None])
+            found = [part for part in parts if part is not None]
+            return _call(fn, found, known.facts) if len(found) == len(parts) else None
     return None
 
 
@@ -254,7 +255,7 @@ def _binary(op: str, left: Expr | None, right: Expr | None) -> Expr | None:
     return _limited(simplify_scalar(Binary(op, left, right)))
 
 
-def _call(fn: str, args: list[Expr]) -> Expr | None:
+def _call(fn: str, args: list[Expr], facts: SizeFacts) -> Expr | None:
     first = args[0]
     if fn in ("i64", "i32"):
         if isinstance(first, Const):
@@ -271,10 +272,11 @@ def _call(fn: str, args: list[Expr]) -> Expr | None:
     if fn == "abs":
         return first if _at_least(first, 0) else simplify(Call("neg", (first,))) if _at_most(first, 0) else None
     if fn in ("truncdiv", "fmod"):
-        op = "//" if fn == "truncdiv" else "%"
         if all(isinstance(a, Const) and isinstance(a.value, int) for a in args):
             return _truncated(fn, [constant_value(a) or 0 for a in args])
-        return simplify(Binary(op, first, args[1])) if _at_least(first, 0) and _positive(args[1]) else None
+        if not _positive(args[1]) or not (_at_least(first, 0) or decided(facts, Binary(">=", first, Const(0)))):
+            return None
+        return simplify(Binary("//" if fn == "truncdiv" else "%", first, args[1]))
     return None
 
 

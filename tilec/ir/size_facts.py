@@ -59,6 +59,11 @@ class SizeFacts:
         """Whether shapes are others than with other facts: a size has a value, or fits another one."""
         return self.values.keys() != other.values.keys() or not self._fitting() <= other._fitting()
 
+    def limits_more_than(self, other: SizeFacts) -> bool:
+        """Whether a size that inputs have is in a smaller range than with other facts."""
+        pairs = [(self.ranges.get(s, ANY_SIZE), other.ranges.get(s, ANY_SIZE)) for s in self.solvable]
+        return any((a.low, a.high, a.divisor) != (b.low, b.high, b.divisor) for a, b in pairs)
+
     def _fitting(self) -> set[Expr]:
         """The conditions that a size which inputs have is another one or 1."""
         pairs = (each.holds for each in self.constraints if sum(1 for _ in alternatives(each.holds)) == 2)
@@ -236,26 +241,51 @@ def range_of(condition: Expr) -> tuple[str, SymbolRange] | None:
     match condition:
         case Binary("==", Binary("%", Var(symbol), Const(int() as divisor)), Const(0)) if divisor > 0:
             return symbol, SymbolRange(divisor=divisor)
-        case Binary("<=" | ">=" | "<" | ">" as op, left, right):
+        case Binary("<=" | ">=" | "<" | ">" | "==" as op, left, right):
             terms = polynomial(Binary("-", left, right))
             constant = terms.get((), 0)
             rest = {term: c for term, c in terms.items() if term}
             if len(rest) != 1:
                 return None
             ((term, scale),) = rest.items()
-            if len(term) != 1 or not isinstance(term[0], Var):
-                return None
-            return _linear_range(term[0].name, scale, constant, op)
+            match term:
+                case (Var(symbol),) if op != "==":
+                    return _linear_range(symbol, scale, constant, op)
+                case (Binary("//", below, Const(int() as divisor)),) if divisor > 0:
+                    return _range_below(below, divisor, scale, constant, op)
+            return None
         case _:
             return None
 
 
-def _linear_range(symbol: str, scale: int, constant: int, op: str) -> tuple[str, SymbolRange] | None:
-    """The range of sizes with `scale * size + constant op 0`."""
+def _range_below(below: Expr, divisor: int, scale: int, constant: int, op: str) -> tuple[str, SymbolRange] | None:
+    """The range that `scale * (below // divisor) + constant op 0` amounts to."""
+    if op == "==":
+        # A quotient of 0 says that sizes are less than a divisor, which may be far more than they ever are.
+        quotient, rest = divmod(-constant, scale)
+        first = range_of(Binary(">=", below, Const(quotient * divisor)))
+        last = range_of(Binary("<", below, Const((quotient + 1) * divisor)))
+        if rest or not quotient or first is None or last is None:
+            return None
+        low = max(first[1].low, last[1].low)
+        highs = [each.high for each in (first[1], last[1]) if each.high is not None]
+        return (first[0], SymbolRange(low, min(highs))) if highs and low <= min(highs) else None
+    scale, constant = _from_below(scale, constant, op)
+    if scale > 0:
+        return range_of(Binary(">=", below, Const(-(constant // scale) * divisor)))
+    return range_of(Binary("<", below, Const((constant // -scale + 1) * divisor)))
+
+
+def _from_below(scale: int, constant: int, op: str) -> tuple[int, int]:
+    """The numbers of the condition `scale * size + constant >= 0` that a comparison with 0 amounts to."""
     if op in ("<=", "<"):
         scale, constant = -scale, -constant
-    if op in ("<", ">"):
-        constant -= 1
+    return scale, constant - 1 if op in ("<", ">") else constant
+
+
+def _linear_range(symbol: str, scale: int, constant: int, op: str) -> tuple[str, SymbolRange] | None:
+    """The range of sizes with `scale * size + constant op 0`."""
+    scale, constant = _from_below(scale, constant, op)
     if scale > 0:
         return symbol, SymbolRange(max(0, -(constant // scale)))
     high = constant // -scale
