@@ -19,7 +19,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {"open-files": ("package", "model"), "expo
 
 
 def with_rows(table: Sequence[str], rows: Iterable[str], keys: Sequence[str]) -> list[str]:
-    """The lines of a table with some rows measured anew; new ones stand behind those of the same first column."""
+    """The lines of a table with some rows measured anew, in the order of their keys."""
     head, line, *kept = table
     columns = [head.split("|").index(f" {key} ") for key in keys]
 
@@ -28,8 +28,7 @@ def with_rows(table: Sequence[str], rows: Iterable[str], keys: Sequence[str]) ->
 
     found = {key(row): row for row in kept}
     found |= {key(row): row for row in rows if row.count("|") == head.count("|") and row not in (head, line)}
-    order = {name[0]: place for place, name in reversed(list(enumerate(found)))}
-    return [head, line, *(found[name] for name in sorted(found, key=lambda name: order[name[0]]))]
+    return [head, line, *(found[name] for name in sorted(found))]
 
 
 def oldest(table: Sequence[str], history: Sequence[str]) -> str:

@@ -13,13 +13,13 @@ TABLE = [
 ]
 
 
-def test_a_row_takes_the_place_of_that_of_its_key_and_a_new_one_stands_with_its_package():
+def test_a_row_takes_the_place_of_that_of_its_key_and_rows_are_in_order():
     printed = [*TABLE[:2], "| b | two.onnx | 4 | 33333333 |", "| b | one.onnx | 3 | 33333333 |", "make: *** Error 1"]
     assert with_rows(TABLE, printed, ("package", "model")) == [
         *TABLE[:2],
+        "| a | one.onnx | 2 | 22222222 |",
         "| b | one.onnx | 3 | 33333333 |",
         "| b | two.onnx | 4 | 33333333 |",
-        "| a | one.onnx | 2 | 22222222 |",
     ]
 
 
