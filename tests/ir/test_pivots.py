@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilec.ir.pivots import legal_pivots
+from tilec.ir.pivots import legal_pivots, nearest_legal
 from tilec.ir.sizes import Constraint, SymbolRange, pivot_sizes
 from tilec.ir.text import parse_expr
 
@@ -37,3 +37,19 @@ def test_sizes_that_are_equal_unless_one_is_1_are_equal() -> None:
     fits = Constraint(parse_expr("total == past + seq or total == 1"))
     found = legal_pivots(("past", "seq", "total"), {"seq": SymbolRange(likely=(100,))}, [fits])
     assert pivot_sizes(("past", "seq", "total"), found) == {"past": 128, "seq": 100, "total": 228}
+
+
+@pytest.mark.parametrize("constraint", ["total == past + seq", "total == past + seq or total == 1"])
+def test_classes_of_sizes_are_those_that_some_run_has(constraint: str) -> None:
+    pivot = {"past": 128, "seq": 128, "total": 256}
+    fits = [Constraint(parse_expr(constraint))]
+
+    def legal(ranges: dict[str, SymbolRange] | None = None, **sizes: int) -> tuple[int, ...]:
+        given = {**pivot, **sizes}
+        return tuple(nearest_legal(given, tuple(pivot), pivot, ranges or {}, fits).values())
+
+    assert legal() == (128, 128, 256)
+    assert legal(seq=1) == (128, 1, 129)
+    assert legal(past=0) == (0, 128, 128)
+    assert legal(past=8, seq=8, total=8) == (8, 8, 16)
+    assert legal({"total": SymbolRange(low=200)}, seq=1) == (128, 1, 256)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilec.ir.equal_sizes import equal_sizes, made_equal
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Expr, children, variables
+from tilec.ir.expr import COMPARISONS, Binary, Expr, children, variables, walk
 from tilec.ir.sizes import ANY_SIZE, DEFAULT_SIZE, Constraint, SymbolRange, pivot_sizes
 
 TARGETS = (DEFAULT_SIZE, 120, 144, 96, 240, 64, 60, 48, 32, 24, 16, 12, 8, 4, 2, 1)
@@ -49,6 +49,30 @@ def legal_pivots(
                 return {**ranges, symbol: replace(entry, likely=(size,))}
     found = _among_all(sorted(free), usual, ranges, conditions) if free else {}
     return {**ranges, **{s: replace(ranges.get(s, ANY_SIZE), likely=(size,)) for s, size in found.items()}}
+
+
+def nearest_legal(
+    sizes: Mapping[str, int],
+    symbols: Sequence[str],
+    pivot: Mapping[str, int],
+    ranges: Mapping[str, SymbolRange],
+    constraints: Iterable[Constraint],
+) -> Mapping[str, int]:
+    """Sizes that fulfil constraints: the given ones, or those with one of the symbols as large as the others say, first
+    of those that are at their pivots; the given ones where that is not enough."""
+    conditions = [each.holds for each in constraints]
+    broken = [holds for holds in conditions if not integer(holds, sizes)]
+    if not broken:
+        return sizes
+    compared = [part for holds in broken for part in walk(holds) if isinstance(part, Binary) and part.op in COMPARISONS]
+    said = sorted({int(integer(side, sizes)) for part in compared for side in children(part)}, reverse=True)
+    last_first = list(reversed(symbols))
+    for symbol in sorted(last_first, key=lambda each: sizes[each] != pivot[each]):
+        for size in said:
+            tried = {**sizes, symbol: size}
+            if size and ranges.get(symbol, ANY_SIZE).holds(size) and all(integer(holds, tried) for holds in conditions):
+                return tried
+    return sizes
 
 
 def _among_all(

@@ -19,6 +19,7 @@ from tilec.ir.equal_sizes import equal_sizes, equalities, made_equal, nodes_wher
 from tilec.ir.expr import Binary, Call, Const, Expr, operands, substitute, variables, walk
 from tilec.ir.graph import Graph, Node, Tensor
 from tilec.ir.intervals import Candidates
+from tilec.ir.pivots import nearest_legal
 from tilec.ir.plan import Tail, Variant
 from tilec.ir.sizes import SymbolRange, algebra_ranges, class_sizes, likely_sizes
 from tilec.lower.checks.plan_errors import PlanError
@@ -152,7 +153,10 @@ def _classes(
     likely = likely_sizes(symbols, ranges)
     equal = equal_sizes(problem.graph.constraints)
     own = [symbol for symbol in symbols if symbol not in equal]
-    for sizes in (*([pivot] if likely else []), *likely, *class_sizes(own, ranges)):
+    alone = [each for each in problem.graph.constraints if set(variables(each.holds)) <= set(symbols)]
+    found = (made_equal({**pivot, **sizes}, equal) for sizes in class_sizes(own, ranges))
+    smaller = [nearest_legal(sizes, own, pivot, ranges, alone) for sizes in found]
+    for sizes in (*([pivot] if likely else []), *likely, *smaller):
         at = problem.at_sizes(made_equal({**pivot, **sizes}, equal))
         if not _runs_in_steps(at, members):
             continue
