@@ -1,5 +1,6 @@
 """What cannot be written, and interruptions: message, exit code, nothing half-written."""
 
+import errno
 import os
 import resource
 import signal
@@ -189,3 +190,18 @@ def test_full_disk_in_a_later_stage_leaves_what_is_complete(model, tmp_path, cli
     assert "Traceback" not in ran.stderr
     left = {path.name for path in (tmp_path / "build").rglob("*")} - before
     assert not [name for name in left if name.endswith((".tmp", ".a")) or name.startswith(("3-", "4-", "run"))]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG, errno.EMFILE])
+def test_no_room_for_temporary_files_is_no_bug(cli, model, monkeypatch, number):
+    def full(*_arguments, **_options):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setenv("TMPDIR", "/somewhere")
+    monkeypatch.setattr("tilec.cli.import_.run_stage", full)
+    ran = cli("import", model)
+    assert (ran.code, ran.err) == (
+        1,
+        f"error: cannot write a temporary file: {os.strerror(number)}\n"
+        "  Temporary files are in /somewhere: free some space, or let TMPDIR name another folder.\n",
+    )

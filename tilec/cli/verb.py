@@ -1,5 +1,6 @@
 """Common behaviour of all commands: --quiet, --verbose, --debug, and messages and exit codes of errors."""
 
+import errno
 import functools
 import inspect
 import os
@@ -7,6 +8,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -89,9 +91,22 @@ def _explained(error: BaseException) -> tuple[TilecError, int]:
     if isinstance(error, KeyboardInterrupt):
         return TilecError("interrupted"), INTERRUPTED
     if isinstance(error, MemoryError):
-        return TilecError("out of memory"), 1
+        return TilecError("out of memory", hint="Give it smaller sizes, or end what else takes memory."), 1
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return _without_room(error), 1
     hint = "This is a bug in tilec. Run again with --debug for the traceback."
     return TilecError(f"{type(error).__name__}: {error}", hint=hint), 1
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE)
+
+
+def _without_room(error: OSError) -> TilecError:
+    """The error for a file, most often a temporary one, that the system does not let anybody write."""
+    what = Path(os.fsdecode(error.filename)).name if error.filename else "a temporary file"
+    folder = os.environ.get("TMPDIR", "/tmp")
+    hint = f"Temporary files are in {folder}: free some space, or let TMPDIR name another folder."
+    return TilecError(f"cannot write {what}: {error.strerror}", hint=hint)
 
 
 def _unwritable(error: UnicodeEncodeError) -> TilecError:
