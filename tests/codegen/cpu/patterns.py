@@ -58,6 +58,17 @@ def attention(layout: bool) -> Case:
     )
 
 
+def sliced_products() -> Case:
+    """Three products of slices of one operand, by loops that differ in names and constant offsets alone."""
+    slices = [f"A{n}[m, j] = sum(k, H[m, k + {8 * n}] * W[k + {8 * n}, j])" for n in range(3)]
+    return Case(
+        ["H[m, c] = maximum(X[m, c], 0.5)", *slices, "Y[m, j] = A0[m, j] + A1[m, j] * 2.0 - A2[m, j]"],
+        {"m": 19, "j": 21, "k": 8, "c": 24},
+        {"X": (19, 24), "W": (24, 21)},
+        {"l2": {"Y": {"m": 10}}, "reg": {f"A{n}": {"m": 4, "j": 16} for n in range(3)}},
+    )
+
+
 def relayed_gelu() -> Case:
     """Reduce steps at l2 with epilogues in registers."""
     return Case(

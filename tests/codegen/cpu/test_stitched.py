@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.codegen.cpu.patterns import attention, depthwise_pointwise, layer_norm_matmul
+from tests.codegen.cpu.patterns import attention, depthwise_pointwise, layer_norm_matmul, sliced_products
 from tests.codegen.cpu.running import AVX2, AVX512, NEON, Batch, close
 from tests.lower.cases import CASES, DRAM, L2, MLP, REG, Case
 from tests.lower.shared import SHARED
@@ -66,6 +66,7 @@ PATTERNS = {
     ),
     "softmax": CASES["softmax"],
     "hidden layer": MLP,
+    "products of slices": sliced_products(),
     "convolution and pooling": CASES["convolution, ReLU and pooling with halo"],
 }
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from tilec.codegen.cpu.extents import Extent, product, total_of
 from tilec.codegen.cpu.strip_mining import Strip
-from tilec.ir.expr import Access, Binary, Const, Expr, accesses, as_expr, constant_value
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, accesses, as_expr, children, constant_value
 from tilec.ir.program import Combine
 from tilec.ir.types import TTYPES
 
@@ -161,10 +161,11 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class CallFunction:
-    """A part of the kernel run with the values of `variables`."""
+    """A part of the kernel run with the values of `variables` and with arrays, each from one of its elements on."""
 
     part: str
     variables: tuple[str, ...]
+    arrays: tuple[tuple[str, int], ...] = ()
 
 
 Step = Tile | For | If | CallFunction
@@ -172,11 +173,13 @@ Step = Tile | For | If | CallFunction
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """Steps that are a function of their own; `variables` are those of the loops around it that it needs."""
+    """Steps that are a function of their own; `variables` are those of the loops around it that it needs, `arrays`
+    those of the kernel that stand for what it is called with."""
 
     name: str
     variables: tuple[str, ...]
     body: tuple[Step, ...]
+    arrays: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +233,37 @@ def tiles(steps: tuple[Step, ...]) -> Iterator[Tile]:
                 yield step
 
 
+def calls(steps: Sequence[Step]) -> Iterator[CallFunction]:
+    """All calls of parts, in order."""
+    for step in steps:
+        match step:
+            case For(_, _, _, body):
+                yield from calls(body)
+            case If(_, yes, no):
+                yield from calls((*yes, *no))
+            case CallFunction():
+                yield step
+
+
 def memories_of(steps: Sequence[Step]) -> Iterator[str]:
-    """The memory of every access, in order, those of parts that are run left out."""
+    """The memory of every access, in order, then those that parts are called with."""
     for tile in tiles(tuple(steps)):
         yield tile.target.tensor
         for access in accesses(tile.value):
             yield access.tensor
+    for call in calls(steps):
+        yield from (name for name, _ in call.arrays)
+
+
+def certain_accesses(expr: Expr) -> Iterator[Access]:
+    """Accesses that are evaluated at every point: not those in the branches of a choice, nor with data-dependent
+    offsets."""
+    match expr:
+        case Access(_, index):
+            if not any(accesses(part) for part in index):
+                yield expr
+        case Call("where", (condition, _, _)):
+            yield from certain_accesses(condition)
+        case _:
+            for child in children(expr):
+                yield from certain_accesses(child)

@@ -27,7 +27,7 @@ def kernel_text(kernel: KernelIR) -> str:
         *(array_text(array, array.name in kernel.nontemporal) for array in kernel.memories),
     ]
     for part in kernel.parts:
-        lines += [f"function {part.name}({', '.join(part.variables)}):", *_lines(part.body, "  ")]
+        lines += [f"function {part.name}({', '.join((*part.variables, *part.arrays))}):", *_lines(part.body, "  ")]
     for nest in kernel.nests:
         spread = ", ".join(f"{name} in {_extent(extent)}" for name, extent in nest.spread)
         stripes = f" in stripes of {nest.stripe}" if nest.stripe > 1 else ""
@@ -62,8 +62,9 @@ def _lines(steps: Sequence[Step], indent: str) -> Iterator[str]:
                 if no:
                     yield f"{indent}else:"
                     yield from _lines(no, indent + "  ")
-            case CallFunction(part, variables):
-                yield f"{indent}{part}({', '.join(variables)})"
+            case CallFunction(part, variables, arrays):
+                places = (f"{name} from {start}" if start else name for name, start in arrays)
+                yield f"{indent}{part}({', '.join((*variables, *places))})"
             case Tile():
                 yield indent + tile_text(step)
                 yield from (f"{indent}  {prefetch_text(ahead)}" for ahead in step.ahead)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tilec.codegen.cpu.decisions import UNDECIDED, Decisions
 from tilec.codegen.cpu.emit.expand_pow import expand_pow
-from tilec.codegen.cpu.kernel_ir import KernelIR, Step, Tile, tiles
+from tilec.codegen.cpu.kernel_ir import KernelIR, Step, Tile, calls, tiles
 from tilec.codegen.cpu.open_sizes import OpenSizes
 from tilec.codegen.cpu.passes.assign_storage import assign_storage
 from tilec.codegen.cpu.passes.block_tiles import block_tiles
@@ -18,6 +18,7 @@ from tilec.codegen.cpu.passes.prefetch_next_task import prefetch_next_task
 from tilec.codegen.cpu.passes.prefetch_operands import prefetch_operands
 from tilec.codegen.cpu.passes.promote_registers import promote_registers
 from tilec.codegen.cpu.passes.scratch_allocation import allocate_scratch
+from tilec.codegen.cpu.passes.share_functions import share_functions
 from tilec.codegen.cpu.passes.specialize_guards import specialize_guards, specialize_open_guards
 from tilec.codegen.cpu.rewrite_tiles import rewrite_tiles
 from tilec.codegen.cpu.target import CpuTarget
@@ -120,12 +121,27 @@ def _outline_reductions(kernel: KernelIR, _context: KernelContext) -> KernelIR:
     return outline_reductions(kernel)
 
 
+def _share_functions(kernel: KernelIR, _context: KernelContext) -> KernelIR:
+    return share_functions(kernel)
+
+
 def memories_read(kernel: KernelIR) -> frozenset[str]:
     """Arrays that a kernel reads."""
-    bodies = [*(nest.body for nest in kernel.nests), *(part.body for part in kernel.parts)]
-    inside = [tile for body in bodies for tile in tiles(body)]
-    combined = {tile.target.tensor for tile in inside if tile.combine != "none"}
-    return frozenset(combined | {access.tensor for tile in inside for access in accesses(tile.value)})
+    reads: dict[str, frozenset[str]] = {}
+    arrays = {part.name: part.arrays for part in kernel.parts}
+
+    def read(body: Sequence[Step]) -> frozenset[str]:
+        inside = list(tiles(tuple(body)))
+        found = {tile.target.tensor for tile in inside if tile.combine != "none"}
+        found |= {access.tensor for tile in inside for access in accesses(tile.value)}
+        for call in calls(body):
+            given = zip(arrays[call.part], call.arrays, strict=True)
+            found |= {name for own, (name, _) in given if own in reads[call.part]}
+        return frozenset(found)
+
+    for part in kernel.parts:  # those that others call come first
+        reads[part.name] = read(part.body)
+    return frozenset().union(*(read(nest.body) for nest in kernel.nests))
 
 
 KERNEL_PASSES = (
@@ -179,6 +195,11 @@ KERNEL_PASSES = (
         "outline_reductions",
         "Loops that reduce become functions of their own where a task does anything else.",
         _outline_reductions,
+    ),
+    KernelPass(
+        "share_functions",
+        "Functions that differ in the names of arrays and in constant offsets alone are one.",
+        _share_functions,
     ),
 )
 

@@ -6,11 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tilec.codegen.cpu.extents import Extent
-from tilec.codegen.cpu.kernel_ir import Array, CallFunction, For, Function, If, KernelIR, Prefetch, Step, Tile
+from tilec.codegen.cpu.kernel_ir import (
+    Array,
+    CallFunction,
+    For,
+    Function,
+    If,
+    KernelIR,
+    Prefetch,
+    Step,
+    Tile,
+    certain_accesses,
+)
 from tilec.codegen.cpu.kernel_text import array_text, prefetch_text, tile_text
 from tilec.ir.algebra import linear_form
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, as_expr, children, constant_value, variables
+from tilec.ir.expr import Access, Binary, Const, Expr, Var, accesses, as_expr, constant_value, variables
 from tilec.ir.text import text_of
 
 Interval = tuple[int, int]
@@ -27,7 +38,7 @@ def check_kernel(kernel: KernelIR) -> tuple[str, ...]:
     used at once may share a place if they have one type) and are registers in disjoint pieces. Variables are bound once
     on the way to their use, and every one that is read is bound. Tiles have results of at least one point, read and
     write arrays of the kernel, and no element outside of them, where all that an offset depends on is known. Functions
-    that are called exist and take the variables that they are called with.
+    that are called exist and take such variables and arrays as they are called with.
     """
     problems = [*_arrays(kernel)]
     checker = _Checker({a.name: a for a in kernel.memories}, {f.name: f for f in kernel.parts})
@@ -161,13 +172,32 @@ class _Checker:
                     inside, outside = scope.where(condition)
                     yield from self.steps(yes, inside)
                     yield from self.steps(no, outside)
-                case CallFunction(name, names):
+                case CallFunction(name, names, arrays):
+                    place = f"{name}({', '.join((*names, *(array for array, _ in arrays)))})"
                     function = self.functions.get(name)
-                    if function is None or function.variables != names:
-                        yield f"{name}({', '.join(names)}): there is no such function"
-                    yield from self._bound(map(Var, names), scope, f"{name}({', '.join(names)})")
+                    if function is None or len(function.variables) != len(names):
+                        yield f"{place}: there is no such function"
+                    else:
+                        yield from (f"{place}: {text}" for text in self._arguments(function, arrays))
+                    yield from self._bound(map(Var, names), scope, place)
                 case Tile():
                     yield from self._tile(step, scope)
+
+    def _arguments(self, function: Function, arrays: Sequence[tuple[str, int]]) -> Iterator[str]:
+        """Arrays that cannot stand for those of a function."""
+        if len(arrays) != len(function.arrays) or any(name not in self.arrays for name, _ in arrays):
+            yield "it takes other arrays"
+            return
+        shifted: dict[str, Array] = {}
+        for formal, (name, start) in zip(function.arrays, arrays, strict=True):
+            own, given = self.arrays[formal], self.arrays[name]
+            if (own.ttype, own.kind) != (given.ttype, given.kind):
+                yield f"{name} is no {own.ttype} {own.kind} array"
+            elements = given.elements - start if isinstance(given.elements, int) else given.elements
+            shifted[formal] = replace(given, elements=elements)
+        if arrays != tuple((name, 0) for name in function.arrays):
+            inside = replace(self, arrays={**self.arrays, **shifted})
+            yield from inside.steps(function.body, _Scope(dict.fromkeys(function.variables)))
 
     def _bound(self, exprs: Iterable[Expr], scope: _Scope, place: str) -> Iterator[str]:
         names = {name for expr in exprs for name in variables(expr)} - scope.bound.keys()
@@ -194,7 +224,7 @@ class _Checker:
             elif len(access.index) != 1:
                 yield f"{place}: {text_of(access)} has {len(access.index)} offsets"
         yield from self._bound((tile.target, tile.value), scope, place)
-        for access in (tile.target, *_certain(tile.value)):
+        for access in (tile.target, *certain_accesses(tile.value)):
             yield from (f"{place}: {text}" for text in self._offset(access, scope))
         for ahead in tile.ahead:
             yield from self._prefetch(ahead, scope)
@@ -227,17 +257,3 @@ class _Checker:
 def _interval(lo: Expr, hi: Expr) -> Interval | None:
     first, end = constant_value(lo), constant_value(hi)
     return (first, end - 1) if first is not None and end is not None and first < end else None
-
-
-def _certain(expr: Expr) -> Iterator[Access]:
-    """Accesses that are evaluated at every point: not those in the branches of a choice, nor with data-dependent
-    offsets."""
-    match expr:
-        case Access(_, index):
-            if not any(accesses(part) for part in index):
-                yield expr
-        case Call("where", (condition, _, _)):
-            yield from _certain(condition)
-        case _:
-            for child in children(expr):
-                yield from _certain(child)

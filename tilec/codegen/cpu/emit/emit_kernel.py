@@ -28,6 +28,7 @@ from tilec.codegen.cpu.emit.tiles import emit_tile
 from tilec.codegen.cpu.emit.vector_ops import PrimExpr, bind, floor_parts, int64, register
 from tilec.codegen.cpu.extents import Extent, product
 from tilec.codegen.cpu.kernel_ir import (
+    Array,
     CallFunction,
     For,
     Function,
@@ -95,10 +96,10 @@ def emit_kernel(program: Program, target: CpuTarget) -> PrimFunc:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What steps are printed with inside a function: its memories and the pointers that it hands on to parts."""
+    """What steps are printed with inside a function: its memories, and the buffers of those that it hands on."""
 
     memories: Memories
-    pointers: tuple[PrimExpr, ...]
+    buffers: Mapping[str, Buffer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,11 @@ class _Printer:
     tree: KernelIR
     target: CpuTarget
     symbol: str
+
+    @property
+    def table(self) -> dict[str, Array]:
+        """The kernel's memories by name."""
+        return {memory.name: memory for memory in self.tree.memories}
 
     @property
     def operands(self) -> list[Operand]:
@@ -135,16 +141,34 @@ class _Printer:
         return f"{self.symbol}_{part}"
 
     def _part(self, part: Function) -> PrimFunc:
-        def body(buffers: Mapping[str, Buffer], scratch: Scratch, values: Sequence[PrimExpr]) -> None:
+        def body(buffers: Mapping[str, Buffer], values: Sequence[PrimExpr]) -> None:
             used = set(memories_of(part.body))
             indices = Indices(dict(zip(part.variables, values, strict=True)))
-            place = self._place(buffers, scratch, used, indices)
+            places = dict(zip(self._apart(part.arrays), buffers.values(), strict=True))
+            place = self._memories({name: places[self._where(name)] for name in part.arrays}, used)
             with self._streaming(used), self._dots(tiles(part.body)):
                 self._steps(part.body, place, indices)
 
-        symbol = self._symbol(part.name)
-        function = part_function(symbol, self.operands, part.variables, body, _most(self.tree.scratch_bytes))
+        arrays = [
+            Operand(
+                names[0], stored(self.table[names[0]].ttype), max(_most(self.table[name].elements) for name in names)
+            )
+            for names in self._apart(part.arrays).values()
+        ]
+        function = part_function(self._symbol(part.name), arrays, part.variables, body)
         return function.with_attr(PRINTED, True)
+
+    def _where(self, name: str) -> object:
+        """What is one buffer for all arrays that lie there: two would be taken as not aliased."""
+        array = self.table[name]
+        return name if array.offset is None else (array.kind, array.offset)
+
+    def _apart(self, names: Sequence[str]) -> dict[object, list[str]]:
+        """Arrays by the buffers that they are."""
+        found: dict[object, list[str]] = {}
+        for name in names:
+            found.setdefault(self._where(name), []).append(name)
+        return found
 
     def _streaming(self, used: Set[str]) -> AbstractContextManager[None]:
         past = [stored(memory.ttype) for memory in self.tree.memories if memory.name in used & self.tree.nontemporal]
@@ -156,31 +180,35 @@ class _Printer:
         return dot_functions(used, self.target.architecture, self.target.vector_bytes)
 
     def _place(self, operands: Mapping[str, Buffer], scratch: Scratch, used: Set[str], indices: Indices) -> _Place:
-        """TIR buffers for the memories that a function uses, in which offsets into scratch are printed by `indices`.
-        Those that share a place share a buffer: two would be taken as not aliased."""
+        """TIR buffers for the memories that a kernel's function uses, in which offsets into scratch are printed by
+        `indices`. Those that share a place share a buffer."""
         buffers: dict[str, Buffer] = dict(operands)
         places: dict[Extent, int] = {}
         for memory in self.tree.memories:
             if memory.offset is not None:
                 places[memory.offset] = max(places.get(memory.offset, 0), _most(memory.elements))
         made: dict[Extent, Buffer] = {}
-        pieces: dict[tuple[str, int, int], Buffer] = {}
         for memory in self.tree.memories:
-            if memory.name not in used:
-                continue
-            for offset, lanes in memory.pieces:
-                pieces[memory.name, offset, lanes] = register(stored(memory.ttype), lanes)
-            if memory.offset is not None:
+            if memory.name in used and memory.offset is not None:
                 if memory.offset not in made:
                     offset = indices.extent(memory.offset)
                     made[memory.offset] = scratch.buffer(offset, places[memory.offset], stored(memory.ttype))
                 buffers[memory.name] = made[memory.offset]
-        table = {m.name: m for m in self.tree.memories}
+        return self._memories(buffers, used)
+
+    def _memories(self, buffers: Mapping[str, Buffer], used: Set[str]) -> _Place:
+        """The memories that a function uses, of which registers are its own."""
+        table = self.table
+        pieces = {
+            (name, offset, lanes): register(stored(table[name].ttype), lanes)
+            for name in table
+            if name in used
+            for offset, lanes in table[name].pieces
+        }
         vectors = {
             name: whole(stored(table[name].ttype), self.target.vector_bytes) for name in self.tree.nontemporal & used
         }
-        memories = Memories(table, buffers, pieces, vectors, self.tree.symbols)
-        return _Place(memories, (*(buffer.data for buffer in operands.values()), scratch.pointer))
+        return _Place(Memories(table, buffers, pieces, vectors, self.tree.symbols), buffers)
 
     def _nests(
         self, nests: Sequence[ParallelNest], place: _Place, task: PrimExpr, sizes: Mapping[str, PrimExpr]
@@ -215,9 +243,18 @@ class _Printer:
                             self._steps(yes, place, indices)
                         with I.Else(), indices.scope():
                             self._steps(no, place, indices)
-                case CallFunction(part, variables):
+                case CallFunction(part, variables, arrays):
                     values = [indices.get(Var(name)) for name in variables]
-                    I.evaluate(tirx.call_extern("void", self._symbol(part), *place.pointers, *values))
+                    called = next(each for each in self.tree.parts if each.name == part)
+                    given = dict(zip(called.arrays, arrays, strict=True))
+                    first = [given[names[0]] for names in self._apart(called.arrays).values()]
+                    pointers = [_pointer(place.buffers[name], start) for name, start in first]
+                    I.evaluate(tirx.call_extern("void", self._symbol(part), *pointers, *values))
+
+
+def _pointer(buffer: Buffer, start: int) -> PrimExpr:
+    """The address of an element."""
+    return tirx.address_of(buffer[int64(start)]) if start else buffer.data
 
 
 def _most(extent: Extent) -> int:

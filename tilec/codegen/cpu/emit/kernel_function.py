@@ -41,11 +41,6 @@ class Scratch:
     def __init__(self, block: Buffer) -> None:
         self._block = block
 
-    @property
-    def pointer(self) -> PrimExpr:
-        """Where the block begins."""
-        return self._block.data
-
     def buffer(self, offset: PrimExpr, elements: int, dtype: str) -> Buffer:
         """A flat buffer of `elements` elements that starts `offset` bytes into the block."""
         pointer = I.Bind(tirx.address_of(self._block[offset]))
@@ -54,7 +49,7 @@ class Scratch:
 
 Body: TypeAlias = Callable[[Mapping[str, Buffer], Scratch, PrimExpr], None]
 SizedBody: TypeAlias = Callable[[Mapping[str, Buffer], Scratch, PrimExpr, Mapping[str, PrimExpr]], None]
-PartBody: TypeAlias = Callable[[Mapping[str, Buffer], Scratch, Sequence[PrimExpr]], None]
+PartBody: TypeAlias = Callable[[Mapping[str, Buffer], Sequence[PrimExpr]], None]
 
 
 def kernel_function(symbol: str, operands: Sequence[Operand], body: Body, scratch_bytes: int = 0) -> PrimFunc:
@@ -70,21 +65,21 @@ def sized_kernel_function(
     symbol: str, operands: Sequence[Operand], body: SizedBody, scratch_bytes: int, sizes: Sequence[str]
 ) -> PrimFunc:
     """The function of a kernel with open `sizes`, whose values `body(buffers, scratch, task, values)` gets by name."""
-    with _function(symbol, operands, ("begin", "end", *sizes), scratch_bytes) as frame:
+    block = Operand("scratch", "uint8", scratch_bytes)
+    with _function(symbol, (*operands, block), ("begin", "end", *sizes)) as frame:
         begin, end, *values = frame.variables
+        buffers = dict(frame.buffers)
+        scratch = Scratch(buffers.pop(block.name))
         with I.serial(begin, end) as task:
             IRBuilder.name("task", task)
-            body(frame.buffers, frame.scratch, task, dict(zip(sizes, values, strict=True)))
+            body(buffers, scratch, task, dict(zip(sizes, values, strict=True)))
     return frame.builder.get()
 
 
-def part_function(
-    symbol: str, operands: Sequence[Operand], variables: Sequence[str], body: PartBody, scratch_bytes: int
-) -> PrimFunc:
-    """The TIR function that `body(buffers, scratch, values)` emits, with the values of loop variables for begin and
-    end."""
-    with _function(symbol, operands, variables, scratch_bytes) as frame:
-        body(frame.buffers, frame.scratch, frame.variables)
+def part_function(symbol: str, arrays: Sequence[Operand], variables: Sequence[str], body: PartBody) -> PrimFunc:
+    """The TIR function that `body(buffers, values)` emits, of pointers to arrays and the values of variables."""
+    with _function(symbol, arrays, variables) as frame:
+        body(frame.buffers, frame.variables)
     return frame.builder.get()
 
 
@@ -92,23 +87,18 @@ def part_function(
 class _Frame:
     builder: Any
     buffers: Mapping[str, Buffer]
-    scratch: Scratch
     variables: Sequence[PrimExpr]
 
 
 @contextmanager
-def _function(
-    symbol: str, operands: Sequence[Operand], variables: Sequence[str], scratch_bytes: int
-) -> Iterator[_Frame]:
+def _function(symbol: str, operands: Sequence[Operand], variables: Sequence[str]) -> Iterator[_Frame]:
     with IRBuilder() as builder, I.prim_func(s_tir=True):
         I.func_name(symbol)
         I.func_attr({"tirx.noalias": True, "global_symbol": symbol})
         pointers = [I.arg(operand.name, I.ptr(operand.dtype)) for operand in operands]
-        block = I.arg("scratch", I.ptr("uint8"))
         values = [I.arg(name, I.int64()) for name in variables]
         buffers = {
             operand.name: I.decl_buffer((tirx.IntImm("int64", operand.elements),), operand.dtype, data=pointer)
             for operand, pointer in zip(operands, pointers, strict=True)
         }
-        scratch = Scratch(I.decl_buffer((tirx.IntImm("int64", scratch_bytes),), "uint8", data=block))
-        yield _Frame(builder, buffers, scratch, values)
+        yield _Frame(builder, buffers, values)

@@ -38,12 +38,12 @@ def outline_reductions(kernel: KernelIR) -> KernelIR:
 class _Outliner:
     def __init__(self, kernel: KernelIR) -> None:
         self.parts: list[Function] = []
-        self.symbols = frozenset(kernel.symbols)
-        local = {memory.name for memory in kernel.memories if memory.kind == "local"}
+        self.symbols = kernel.symbols
+        self.local = {memory.name for memory in kernel.memories if memory.kind == "local"}
         self.uses: dict[str, int] = {}
         for nest in kernel.nests:
             for name in memories_of(nest.body):
-                if name in local:
+                if name in self.local:
                     self.uses[name] = self.uses.get(name, 0) + 1
 
     def steps(self, steps: Sequence[Step], scope: tuple[str, ...]) -> tuple[Step, ...]:
@@ -77,10 +77,18 @@ class _Outliner:
 
     def _run(self, body: tuple[Step, ...], group: Sequence[Step], scope: tuple[str, ...]) -> CallFunction:
         """`body`, which `group` became, as a part."""
-        used = self.symbols.union(*(variables(expr) for expr in _expressions(group)))
-        part = Function(f"part{len(self.parts)}", tuple(name for name in scope if name in used), body)
+        fetched = (ahead.memory for tile in tiles(tuple(group)) for ahead in tile.ahead)
+        names = dict.fromkeys((*memories_of(group), *fetched))
+        arrays = tuple(name for name in names if name not in self.local)
+        part = Function(f"part{len(self.parts)}", variables_of(group, scope, self.symbols), body, arrays)
         self.parts.append(part)
-        return CallFunction(part.name, part.variables)
+        return CallFunction(part.name, part.variables, tuple((name, 0) for name in arrays))
+
+
+def variables_of(steps: Sequence[Step], scope: Sequence[str], symbols: Sequence[str]) -> tuple[str, ...]:
+    """The variables of a scope that steps need, and all symbols, in order."""
+    used = frozenset(symbols).union(*(variables(expr) for expr in _expressions(steps)))
+    return tuple(name for name in scope if name in used)
 
 
 def _loop(step: Step) -> object:
