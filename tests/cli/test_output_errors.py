@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -205,3 +206,33 @@ def test_no_room_for_temporary_files_is_no_bug(cli, model, monkeypatch, number):
         f"error: cannot write a temporary file: {os.strerror(number)}\n"
         "  Temporary files are in /somewhere: free some space, or let TMPDIR name another folder.\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "streams", "code", "said"),
+    [
+        ("--help", ">/dev/full", 1, "error: cannot write to standard output: No space left on device\n"),
+        ("--version", ">&-", 1, "error: cannot write to standard output: Bad file descriptor\n"),
+        ("import model.onnx -q -o -", ">&- <&-", 1, "error: cannot write to standard output: Bad file descriptor\n"),
+        ("import model.onnx -q -o build", ">&- <&-", 0, ""),
+        ("import model.onnx -o build 2>&-", ">&-", 0, ""),
+    ],
+)
+def test_streams_that_are_closed_or_full_before_it_begins(model, tmp_path, words, streams, code, said):
+    command = f"{shlex.join(TILEC)} {words} {streams}"
+    ran = subprocess.run(command, shell=True, cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    assert ran.returncode == code
+    assert ran.stderr.startswith(said)
+    assert "Traceback" not in ran.stderr
+    assert "Exception" not in ran.stderr
+    assert (tmp_path / "build").exists() == (not code)
+
+
+@pytest.mark.parametrize("name", ["a\nb.onnx", "a\\b.onnx"])
+def test_a_model_whose_name_no_artifact_can_hold(cli, listing, model, tmp_path, name):
+    (tmp_path / "model.onnx").rename(tmp_path / name)
+    before = listing()
+    ran = cli("import", name)
+    assert ran.code == 2
+    assert ran.err.splitlines()[-1] == "  Rename the file."
+    assert listing() == before

@@ -7,8 +7,10 @@ def main() -> None:
     import sys
 
     from tilec import own_process
+    from tilec.cli.streams import open_streams
     from tilec.threads import exit_process
 
+    open_streams()
     own_process.begin()
     try:
         from tilec.cli.app import run

@@ -22,6 +22,7 @@ from tilec.cli.report import report
 from tilec.cli.run import run_
 from tilec.cli.schedule import schedule
 from tilec.cli.schema import schema
+from tilec.cli.streams import abandon_output, unwritten
 from tilec.cli.verb import EXIT_CODES, INTERRUPTED, verb
 from tilec.cli.verify import verify
 from tilec.version import __version__
@@ -38,7 +39,7 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        print(f"tilec {__version__}")
+        print(f"tilec {__version__}", flush=True)
         raise typer.Exit
 
 
@@ -90,6 +91,10 @@ def run() -> None:
         app(prog_name="tilec")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except OSError as error:  # of --help and --version; verbs explain their own
+        abandon_output()
+        sys.stderr.write(f"error: {unwritten(error)}\n")
+        sys.exit(1)
     finally:
         # Of an interrupt that left an `exec`, as `dataclass` uses it, Python would end `python -m` by the signal,
         # whatever the exit code; the next `exec` makes it forget.

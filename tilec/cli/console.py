@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tilec.artifact import Json, compact, pretty
+from tilec.cli.streams import abandon_output, unwritten
 from tilec.errors import TilecError
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class Console:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise OutputError(f"cannot write to standard output: {error.strerror}") from error
+            abandon_output()
+            raise OutputError(unwritten(error), hint="Free some space, or give it somewhere to go.") from error
 
     def json(self, value: Json) -> None:
         """Write one JSON object to stdout."""

@@ -16,6 +16,7 @@ import typer
 
 from tilec.artifact import Json
 from tilec.cli.console import Console
+from tilec.cli.streams import abandon_output
 from tilec.errors import TilecError, UsageError
 
 INTERRUPTED = 130
@@ -68,8 +69,7 @@ def _report(console: Console, error: BaseException, *, as_json: bool = False) ->
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else 1
     if isinstance(error, BrokenPipeError):
-        # The reader of stdout has seen enough; Python must not complain when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        abandon_output()  # its reader has seen enough
         return 1
     if console.debug:
         traceback.print_exception(error)

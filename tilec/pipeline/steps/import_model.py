@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilec.artifact import Artifact, digest_file, require_files
+from tilec.artifact.filenames import is_inside
 from tilec.errors import TilecError, UsageError
 from tilec.pipeline.job import Advance, Job, StageInput, StageOutput
 from tilec.pipeline.pass_printer import PassPrinter
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
 
 
 def graph_inputs(job: Job, source: StageInput) -> dict[str, str]:
-    """Digests that decide whether a graph is fresh. Raises UsageError when the model is not there."""
+    """Digests that decide whether a graph is fresh. Raises UsageError when the model is not there, and for a name that
+    artifacts cannot have."""
     if not source.path.is_file():
         from tilec.importer.loader import load_model
 
         load_model(source.path)  # says best what is wrong
+    if not is_inside(source.path.name):
+        message = "artifacts name this file, and its name has a line break, a backslash or a drive"
+        raise UsageError(message, ascii(source.path.name), "Rename the file.")
     return {
         "model": digest_file(source.path),
         "recipe": job.recipe.digest("import", "fallback", "shapes", "types", "compute"),
