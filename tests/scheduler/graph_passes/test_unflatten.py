@@ -83,6 +83,16 @@ def test_a_reader_that_sees_no_factors_keeps_its_index(reader: str) -> None:
     assert unflatten(draft) is draft
 
 
+def test_what_runs_backward_has_no_negative_factors() -> None:
+    e: dict[str, int | str] = {"m": "s", "n": "s", "k": 5}
+    after = rewritten([("y[m, k] = x[m, k] * 2.0", e), ("z[n, k] = y[s - 1 - n, k]", e)], ["z"], x=("s", 5))
+    assert texts(after)["z"] == "z[n, k] = y[s - 1 - n, k]"
+    e = {"m": "b*s", "b_": "b", "s_": "s"}
+    nodes = [("y[m] = x[m // s, m % s] * 2.0", e), ("z[b_, s_] = y[b*s - 1 - b_*s - s_]", e)]
+    after = rewritten(nodes, ["z"], x=("b", "s"))
+    assert texts(after)["y"] == "y[m1, m2] = x[m1, m2] * 2.0"
+
+
 def test_numbers_stay() -> None:
     e = {"m": 6, "i": 2, "j": 3}
     nodes = [("y[m] = x[m // 3, m % 3] * 2", e), ("z[i, j] = y[i*3 + j]", e)]

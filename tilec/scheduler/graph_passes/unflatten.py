@@ -189,11 +189,11 @@ def _divided(part: Expr) -> tuple[str, Expr] | None:
 
 
 def _weights(index: Expr, moving: frozenset[str]) -> Iterator[Expr]:
-    """What the iterators in an index are multiplied by."""
+    """What the iterators in an index are multiplied by; where one runs backward the size of its steps."""
     for term, coefficient in polynomial(index).items():
         sizes = [atom for atom in term if moving.isdisjoint(variables(atom))]
         if len(sizes) < len(term):
-            weight: Expr = Const(coefficient)
+            weight: Expr = Const(abs(coefficient))
             for size in sizes:
                 weight = Binary("*", weight, size)
             yield weight
