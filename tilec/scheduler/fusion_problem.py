@@ -15,27 +15,21 @@ from tilec.ir.expr import TensorExpr, accesses, operands, rename_tensors
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.scheduler.analysis.abstract_literals import abstract_literals
-from tilec.scheduler.analysis.access import is_data_dependent
 from tilec.scheduler.analysis.constant_places import Dimension, apart, constant_places, from_first_places
-from tilec.scheduler.analysis.contraction import is_contraction, operands_of
 from tilec.scheduler.analysis.promote_halves import wide_inside
-from tilec.scheduler.analysis.vector_iterator import Vector, is_panelled, vector_of
+from tilec.scheduler.analysis.vector_iterator import Vector, vector_of
 from tilec.scheduler.analysis.window_propagation import extent_of, propagate_windows, volume
 from tilec.scheduler.graph_passes.rewrite import constant_tensors
 from tilec.scheduler.online.shared_reductions import SharedReductions
 from tilec.scheduler.search_cache import Content, Part, PartDescription, SearchCache
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.matrix_blocking import matrix_vector
-from tilec.scheduler.tiling.product_chains import chained_tiles, product_chain
+from tilec.scheduler.tiling.register_options import register_options
 from tilec.scheduler.tiling.register_tiles import (
     RegisterTile,
-    halves,
     matrix_choice,
-    matrix_choices,
     narrow_operands,
-    register_tile,
 )
-from tilec.scheduler.tiling.streamed_tiles import streamed_tiles
 from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in, fitted, look, ranked, task_tile, task_tiles
 from tilec.scheduler.tiling.tile_footprints import leaves, shapes_of, tile_box
 from tilec.scheduler.tiling.tiling_problem import Extents, Objective, TilingProblem
@@ -49,12 +43,6 @@ LOOKED_AT = 256
 
 LOWERED_CANDIDATES = 6
 """Candidates of a group that are lowered until one fits."""
-
-SUMS = (128, 96, 64, 32, 16)
-"""Sums of a lane that are tried for units that read operands in memory: these take no registers."""
-
-SMALLER_REGISTER_COUNTS = (40, 20, 12, 8, 5)
-"""Registers that are tried instead of all of them."""
 
 
 @dataclass(frozen=True)
@@ -453,62 +441,6 @@ class FusionProblem:
     def _looked_at(self) -> dict[tuple[tuple[int, ...], tuple[str, ...]], list[TilingProblem]]:
         """The last groups that were looked at and not yet searched, whose windows are known."""
         return {}
-
-
-def register_options(
-    part: Part,
-    graph: Graph,
-    constants: frozenset[str],
-    target: TargetModel,
-    numbers: Candidates,
-    within: Mapping[str, int] | None = None,
-) -> tuple[RegisterTile, ...]:
-    """The register tiles of a part that the search tries, the largest first.
-
-    Where units of the highest level run side by side, smaller tiles may keep more of them busy.
-    """
-    chain = product_chain(part, graph, target)
-    if chain is not None:
-        return chained_tiles(part, chain, graph, constants, target, numbers)
-    targets = [target]
-    if target.hides_latency_by_threads and part[0].expr.reduce:
-        targets += [replace(target, registers=n) for n in SMALLER_REGISTER_COUNTS if n < target.registers]
-    choices = matrix_choices(part[0].expr, graph, target)
-    in_memory = [matrix for matrix in choices if matrix.unit.reads_memory][:1]
-    tiles = [
-        register_tile(part, graph, constants, replace(target, registers=n), numbers, within, matrix=matrix)
-        for n in SUMS
-        for matrix in in_memory
-        if n <= target.registers
-    ]
-    tiles += [
-        register_tile(part, graph, constants, each, numbers, within, matrix=matrix)
-        for each in targets
-        for matrix in [matrix for matrix in choices if not matrix.unit.reads_memory][:1]
-    ]
-    tiles += [
-        register_tile(part, graph, constants, each, numbers, within, held=held)
-        for each in targets
-        for held in held_options(part, graph, constants, each)
-    ]
-    tiles += streamed_tiles(part, graph, constants, target, numbers)
-    return tuple({(tuple(tile.sizes.items()), tile.held, tile.unit, tile.streamed): tile for tile in tiles}.values())
-
-
-def held_options(
-    part: Part, graph: Graph, constants: frozenset[str], target: TargetModel
-) -> tuple[tuple[int, ...], ...]:
-    """Sets of half precision operands of a product that a core's level may hold in the type that is computed in: none,
-    one, or all of them.  Weights in panels stay as they are stored."""
-    expr = part[0].expr
-    if not target.costs.conversion or not target.is_cached or not is_contraction(expr):
-        return ((),)
-    vector = vector_of(expr, graph, constants, target.costs)
-    stay = {access.tensor for access in vector.packed}
-    stay |= {o.access.tensor for o in operands_of(expr) if is_panelled(o, expr, vector, constants)}
-    stay |= {access.tensor for access in accesses(expr) if is_data_dependent(access)}
-    some = tuple(n for n in halves(expr, graph, target) if operands(expr)[n] not in stay)
-    return tuple(dict.fromkeys(((), *((n,) for n in some), some)))
 
 
 def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:

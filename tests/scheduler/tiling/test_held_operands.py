@@ -16,9 +16,9 @@ from tilec.lower.counts.footprint import footprint
 from tilec.lower.lowering import lower
 from tilec.machine import execute
 from tilec.scheduler import schedule
-from tilec.scheduler.fusion_problem import held_options
 from tilec.scheduler.schedule import recounted_plan
 from tilec.scheduler.target_model import target_model_of
+from tilec.scheduler.tiling.register_options import held_options
 from tilec.spec.machine_costs import CpuCosts
 
 BOTH = pytest.mark.parametrize("ttype", ["f16", "bf16"])

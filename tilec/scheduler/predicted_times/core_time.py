@@ -17,13 +17,13 @@ from tilec.ir.graph import Node, Port
 from tilec.ir.plan import Sizes
 from tilec.scheduler.analysis.access import is_data_dependent
 from tilec.scheduler.building.block import Block
-from tilec.scheduler.fusion_problem import register_options
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.predicted_times.planned_group import PlannedGroup
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.cache_reuse import TaskWalk
 from tilec.scheduler.tiling.common_iterators import common_iterators
 from tilec.scheduler.tiling.cost_model import CostTerms, cost_terms
+from tilec.scheduler.tiling.register_options import register_options
 from tilec.scheduler.tiling.register_tiles import RegisterTile, matrix_choice, register_tile
 from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in
 from tilec.scheduler.tiling.tile_footprints import leaves

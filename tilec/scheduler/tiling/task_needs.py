@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.scheduler.analysis.window_propagation import extent_of
+from tilec.scheduler.tiling.access_order import ranging
 from tilec.scheduler.tiling.bank_layouts import row_layouts, row_of
 from tilec.scheduler.tiling.reduce_loops import Floats, Ints, ReduceLoops, Steps
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
-from tilec.scheduler.tiling.tiling_problem import TilingProblem, ranging
+from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
 TaskNeeds = tuple[Ints, ReduceLoops, TileFootprints, Ints]
 """Tasks, their loops, what they need, and the bytes that a core's level holds of it."""

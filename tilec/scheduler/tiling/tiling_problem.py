@@ -11,18 +11,14 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from tilec.ir.algebra import linear_form
 from tilec.ir.expr import (
     Access,
     ById,
     Call,
-    Const,
     Expr,
     TensorExpr,
-    Var,
     accesses,
     children,
-    constant_value,
     operands,
     rebuild,
     variables,
@@ -38,6 +34,7 @@ from tilec.scheduler.analysis.window_propagation import Ints, ReadIndex, extent_
 from tilec.scheduler.graph_passes.rematerialize import arithmetic
 from tilec.scheduler.online.shared_reductions import SharedReductions
 from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.access_order import is_strided, ranging, reads_as_made, reads_once
 from tilec.scheduler.tiling.common_iterators import CommonIterators, common_iterators
 from tilec.scheduler.tiling.further_sinks import FurtherSinks, further_sinks
 from tilec.scheduler.tiling.register_tiles import RegisterTile, narrow_operands
@@ -168,7 +165,7 @@ class TilingProblem:
             if tensor in inside or any(name != reader for _, _, name in reads):
                 continue
             access, *others = (a for a in accesses(exprs[reader]) if a.tensor == tensor)
-            if all(other == access for other in others) and _once(access, exprs[reader]):
+            if all(other == access for other in others) and reads_once(access, exprs[reader]):
                 found.add(tensor)
         return frozenset(found)
 
@@ -186,7 +183,7 @@ class TilingProblem:
             parts = {number for number, _, _ in reads}
             alone = tensor not in self.made.keys() | self.staged | self.indexed and len(parts) == 1
             read = [(access, exprs[name]) for _, _, name in reads for access in accesses(exprs[name])]
-            if alone and parts <= pointwise and all(_as_made(a, expr) for a, expr in read if a.tensor == tensor):
+            if alone and parts <= pointwise and all(reads_as_made(a, expr) for a, expr in read if a.tensor == tensor):
                 found.add(tensor)
         for part, tile in zip(self.parts, self.tiles, strict=False):
             streamed = {operands(part[0].expr)[place] for place in tile.streamed}
@@ -325,7 +322,7 @@ class TilingProblem:
         leave out what lies between."""
         exprs = {node.name: node.expr for node in self.nodes}
         moving = self.inside(stepped, exprs[stepped].reduce)
-        return any(_strided(access, names) for node, names in moving.items() for access in accesses(exprs[node]))
+        return any(is_strided(access, names) for node, names in moving.items() for access in accesses(exprs[node]))
 
     def at(self, numbers: Candidates) -> TilingProblem:
         """The group at other sizes, and at these alone; what is known of its structure holds there too."""
@@ -484,44 +481,3 @@ def _dependent(rescale: Expr) -> dict[frozenset[str], int]:
 def _from(part: Sequence[Node], name: str) -> Sequence[Node]:
     """A part from a node on."""
     return part[next(place for place, node in enumerate(part) if node.name == name) :]
-
-
-def _strided(access: Access, moving: frozenset[str]) -> bool:
-    """Whether iterators move an index by more than one element at a time."""
-    terms = (term for index in access.index for term in linear_form(index)[0].items())
-    return any(abs(stride) != 1 and not moving.isdisjoint(variables(atom)) for atom, stride in terms)
-
-
-def _as_made(access: Access, expr: TensorExpr) -> bool:
-    """Whether an access reads a tensor in the order in which a node makes its own, an element for each."""
-    moving = [i for i, e in zip(expr.spatial, expr.shape, strict=True) if constant_value(e) != 1]
-    return [index.name for index in access.index if isinstance(index, Var) and index.name in moving] == moving and all(
-        isinstance(index, Var | Const) for index in access.index
-    )
-
-
-def _once(access: Access, expr: TensorExpr) -> bool:
-    """Whether a reduction reads no element twice: no iterator moves two indices, and each index is one to one."""
-    moving = [variables(index) for index in access.index]
-    iterators = {i for i, e in expr.domain.items() if constant_value(e) != 1}
-    together = frozenset().union(*moving)
-    apart = sum(map(len, moving)) == len(together)
-    return bool(expr.reduce) and apart and iterators <= together and all(_one_to_one(i, expr) for i in access.index)
-
-
-def _one_to_one(index: Expr, expr: TensorExpr) -> bool:
-    """Whether an index is affine and differs for all values of its iterators, as digits of a number do."""
-    terms, _ = linear_form(index)
-    domain = expr.domain
-    values: int | None = 1
-    for atom, stride in sorted(terms.items(), key=lambda term: abs(term[1])):
-        if values is None or not isinstance(atom, Var) or atom.name not in domain or abs(stride) < values:
-            return False
-        extent = constant_value(domain[atom.name])
-        values = None if extent is None else values + abs(stride) * (extent - 1)
-    return True
-
-
-def ranging(expr: TensorExpr) -> frozenset[str]:
-    """Spatial iterators with an extent other than 1."""
-    return frozenset(i for i, e in zip(expr.spatial, expr.shape, strict=True) if constant_value(e) != 1)
