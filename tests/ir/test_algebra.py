@@ -298,3 +298,19 @@ def test_a_divisor_is_at_least_one_where_its_range_begins_at_zero() -> None:
     assert simplify(parse_expr("(2 * m - 1) // m"), ranges) == Const(1)
     assert simplify(parse_expr("-1 // m"), ranges) == Const(-1)
     assert simplify(parse_expr("0 // m"), ranges) == Const(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "limits"),
+    [
+        ("q // k", (0, None)),
+        ("i // k", (0, 4)),
+        ("q % m", (0, None)),
+        ("q % (j + 1)", (0, 3)),
+        ("i % (q // k)", (0, 4)),
+        ("(i - 1) // k", (None, None)),
+    ],
+)
+def test_a_quotient_by_a_size_has_limits(text: str, limits: tuple[int | None, int | None]) -> None:
+    """0 where the size is 0."""
+    assert bounds_of(parse_expr(text), RANGES) == limits

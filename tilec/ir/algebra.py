@@ -448,6 +448,12 @@ def _compound_bounds(atom: Expr, ranges: KnownRanges) -> tuple[int | None, int |
                 None if low is None else low // divisor,
                 None if high is None else high // divisor,
             )
+        case Binary("//" | "%" as op, left, right):  # by a size, 0 by 0
+            a, b = _bounds(polynomial(left, ranges), ranges), _bounds(polynomial(right, ranges), ranges)
+            if a[0] is None or a[0] < 0 or b[0] is None or b[0] < 0:
+                return None, None
+            below = None if op == "//" or b[1] is None else max(0, b[1] - 1)
+            return 0, min((n for n in (a[1], below) if n is not None), default=None)
         case Call("minimum" | "maximum" as fn, (left, right)):
             a, b = _bounds(polynomial(left, ranges), ranges), _bounds(polynomial(right, ranges), ranges)
             pick = min if fn == "minimum" else max

@@ -7,6 +7,7 @@ from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.emit.kernel_function import Operand, kernel_function
+from tilec.codegen.cpu.emit.scalar_functions import floordiv, floormod
 from tilec.codegen.cpu.emit.vector_ops import bind, constant, reinterpret
 
 
@@ -36,6 +37,20 @@ def test_names_of_integers_stand_for_what_is_known_of_them() -> None:
 
     text = kernel_function("odd", [Operand("x", "int64", 64), Operand("y", "int64", 64)], body).script()
     assert re.search(r"T\.let\[T\.int64\] = task \* T\.int64\(2\) \+ T\.int64\(1\)", text)
+
+
+def test_names_of_chosen_integers_stand_for_registers() -> None:
+    """Quotients of quotients by sizes, as of grouped heads: TVM took minutes for the mask of an attention."""
+
+    def body(buffers, scratch, task):
+        index = task
+        for _ in range(4):
+            index = bind(floormod("int64", 1, floordiv("int64", 1, index - 7, task), task))
+        I.buffer_store(buffers["y"], index, [task])
+
+    text = kernel_function("heads", [Operand("y", "int64", 64)], body).script()
+    assert "T.Select" in text
+    assert not [line for line in text.splitlines() if "T.let" in line and "T.Select" in line]
 
 
 @pytest.mark.parametrize("lanes", [1, 4])

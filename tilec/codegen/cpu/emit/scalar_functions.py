@@ -207,7 +207,7 @@ def floordiv(element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimExpr:
     if not element.startswith("uint"):
         rest = bind(dividend - quotient * divisor)
         one, zero = constant(1, element, lanes), constant(0, element, lanes)
-        quotient = quotient - tirx.Select(_apart(element, lanes, rest, divisor), one, zero)
+        quotient = quotient - bind(tirx.Select(_apart(element, lanes, rest, divisor), one, zero))
     return quotient if is_zero is None else tirx.Select(is_zero, constant(0, element, lanes), quotient)
 
 
@@ -218,7 +218,7 @@ def floormod(element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimExpr:
     rest = bind(tirx.Mod(a, divisor))
     if not element.startswith("uint"):
         zero = constant(0, element, lanes)
-        rest = bind(rest + tirx.Select(_apart(element, lanes, rest, divisor), divisor, zero))
+        rest = bind(rest + bind(tirx.Select(_apart(element, lanes, rest, divisor), divisor, zero)))
     return rest if is_zero is None else tirx.Select(is_zero, constant(0, element, lanes), rest)
 
 

@@ -96,14 +96,17 @@ def bind(value: PrimExpr) -> PrimExpr:
     """The value under a name, computed once. Literals and names stay as they are; so do vectors of bool, which
     TVM's simplifier cannot name.
 
-    A float that is computed is `kept` in a register first: TVM learns nothing of floats.
+    A float that is computed is `kept` in a register first: TVM learns nothing of floats. So is a number that is chosen:
+    TVM looks at both branches wherever the name is used.
     """
     if isinstance(value, _NAMED) or (isinstance(value, tirx.Broadcast) and isinstance(value.value, _NAMED)):
         return value
     kind = str(value.ty)
-    if kind.startswith("float") and not isinstance(value, TensorLoad):
+    if kind.startswith("bool"):
+        return value if kind != "bool" else I.Bind(value)
+    if isinstance(value, tirx.Select) or (kind.startswith("float") and not isinstance(value, TensorLoad)):
         return kept(value)
-    return value if kind.startswith("boolx") else I.Bind(value)
+    return I.Bind(value)
 
 
 def register(element: str, lanes: int) -> Any:
