@@ -91,7 +91,12 @@ def test_sharp_bounds_with_symbols(text: str, bound: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "bound"), [("minimum(N, 4096)", "4096"), ("minimum(N, i + 5000) - 1", "minimum(5002, N - 1)")]
+    ("text", "bound"),
+    [
+        ("minimum(N, 4096)", "4096"),
+        ("minimum(N, i + 5000) - 1", "minimum(5002, N - 1)"),
+        ("minimum(N + 1, 2147483648) // 2 + i", "1073741827"),
+    ],
 )
 def test_a_large_integer_limits_only_what_is_larger(text: str, bound: str) -> None:
     """A window of strides that are far longer than its axis takes no more than the axis."""

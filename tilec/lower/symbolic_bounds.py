@@ -312,8 +312,10 @@ class SymbolicBounds(Symbolic):
                     return self.largest(self.add(rest, Binary("*", Const(scale), most)))
         for atom, scale in terms.items():
             match atom:
-                case Binary("//", left, Const() as divisor) if scale > 0 and left != self.largest(left):
-                    return self.largest(self._exchange(expr, atom, scale, self.divide(self.largest(left), divisor)))
+                case Binary("//", left, Const() as divisor) if scale > 0:
+                    most = self._exchange(expr, atom, scale, self.divide(self.largest(left), divisor))
+                    if most != expr:
+                        return self.largest(most)
         high = bounds_of(expr, self.ranges)[1]
         return Const(high) if high is not None else self._pushed(expr)
 
