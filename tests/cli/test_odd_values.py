@@ -32,6 +32,14 @@ def test_odd_surroundings(place, name):
         assert not list(odd_places.PLACES[name](right(verb, place.kind), place)), verb
 
 
+@pytest.mark.parametrize("words", [("import", ""), ("import", "m.onnx", "-o", ""), ("run", "--recipe=", "m.tilec")])
+def test_an_empty_argument_is_not_this_folder(cli, words):
+    ran = cli(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.splitlines()[0].endswith("empty")
+    assert ran.err.splitlines()[1].startswith("  Is it a variable that is not set?")
+
+
 def test_what_is_compiled_already_takes_no_device_or_recipe(cli, build):
     for option in ("--device", "--recipe"):
         ran = cli("run", build, option, "nosuch")

@@ -1,6 +1,8 @@
 """The commands of `tilec`, in the order in which the pipeline runs them."""
 
+import re
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -84,9 +86,21 @@ app.add_typer(zoo.app, name="zoo")
 app.add_typer(cache.app, name="cache")
 
 
+def _refuse_empty(words: Sequence[str]) -> None:
+    """Exit for an argument that is empty, be it behind `--option=`: as a path it would be this folder."""
+    for before, word in zip(("tilec", *words), words, strict=False):
+        if not word or re.fullmatch(r"--[a-z-]+=", word):
+            where = f"{word[:-1]} is" if word else f"the argument after {before!r} is"
+            sys.stderr.write(
+                f"error: {where} empty\n  Is it a variable that is not set? Give it a value, or leave it out.\n"
+            )
+            sys.exit(2)
+
+
 def run() -> None:
     """Run the command line and exit."""
     escape_unencodable()
+    _refuse_empty(sys.argv[1:])
     try:
         app(prog_name="tilec")
     except KeyboardInterrupt:
