@@ -302,3 +302,25 @@ def test_scales_that_are_literals_are_multiplied_in_single_precision() -> None:
     assert literal_value(parse_expr(f"{a} * {b} / {c}"), "f16") == single
     assert literal_value(parse_expr(f"{a} * {b} / {c}"), "f64") == a * b / c
     assert literal_value(parse_expr("exp(1.0)"), "f32") == np.float32(np.exp(1.0))
+
+
+class TestGather:
+    """Reads whose indices are clipped: behind guards, and where data says."""
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_, numpy_dtype("bf16")])
+    def test_indices_along_axes_of_their_own_are_taken_dimension_by_dimension(self, dtype: type) -> None:
+        a = (RNG.normal(size=(3, 5, 7)) * 9).astype(dtype)
+        first, rows, columns = np.array([2, 0]), np.array([[4, 4, 0], [1, 2, 3]]), np.arange(7)[::-1]
+        parts = [first.reshape(2, 1, 1, 1), rows.reshape(1, 2, 1, 3), columns.reshape(1, 1, 7, 1)]
+        taken = module._taken(a, parts)
+        assert taken is not None
+        assert taken.dtype == a.dtype
+        np.testing.assert_array_equal(taken, a[tuple(parts)])
+        one = [np.asarray(1), parts[1], np.asarray(2).reshape(1, 1, 1, 1)]
+        np.testing.assert_array_equal(module._taken(a, one), a[tuple(one)])
+
+    def test_indices_that_share_an_axis_are_not(self) -> None:
+        i = np.arange(3)
+        assert module._taken(normal(4, 4), [i, i]) is None
+        result = evaluate(tensor("T[i] = where(i < 2, A[i, i + 1], 0.0)", i=3), {"A": np.arange(9.0).reshape(3, 3)})
+        assert result.tolist() == [1, 5, 0]

@@ -38,7 +38,7 @@ def task_needs(
             problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside, wide, moving
         )
     layouts = row_layouts(problem, seen) if problem.banked else {}
-    total: list[Ints] = [np.asarray(0, np.int64) for _ in problem.parts]
+    more: list[Ints] = [np.asarray(0, np.int64) for _ in range(len(problem.parts) + 1)]
     for tensor, (first, last) in problem.held.items():
         if tensor not in seen.elements:
             continue
@@ -49,11 +49,12 @@ def task_needs(
         first, last = loops.span(tensor, first, last) if loops.rounds else (first, last)
         if tensor in problem.formers:
             size = 2 * size
-        for number in range(first, last + 1):
-            total[number] = total[number] + size
-    most = total[0]
-    for other in total[1:]:
-        most = np.maximum(most, other)
+        more[first] = more[first] + size
+        more[last + 1] = more[last + 1] - size
+    total = most = more[0]
+    for change in more[1:-1]:
+        total = total + change
+        most = np.maximum(most, total)
     return tasks, loops, seen, most
 
 
