@@ -1,7 +1,6 @@
 """Constants of every type read back as themselves: in tile programs as text and JSON, in C++ and in tables of C."""
 
 import json
-import math
 import re
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.codegen.gpu.kernels import emulated, rows_program
+from tests.codegen.literals import NUMBERS, values_of
 from tests.emulator.kernels import needs_compiler
 from tilec.abi.manifest import IndexSpec
 from tilec.abi.shape_program import SymbolSpec
@@ -22,26 +22,8 @@ from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import Const
 from tilec.ir.graph import Inline
 from tilec.ir.text import parse_expr, parse_tensor, text_of
-from tilec.ir.types import TTYPES, numpy_dtype
+from tilec.ir.types import numpy_dtype
 
-REALS = [0.0, -0.0, math.inf, -math.inf, math.nan, 0.1, -1 / 3, 1e16, 65520.0, 1e-45, -1e-45, 5e-324, 2.0**-126]
-REALS += [float(np.finfo(np.float32).max), -float(np.finfo(np.float64).max), 2**53 + 1, 2**63, -(2**63), 0, -1]
-REALS += [1 + odd * 2.0**-bits for bits in (8, 11, 24) for odd in (1, 3)]  # half-way between two of bf16, f16, f32
-TRUTHS = [True, False, 0, 2, 0.0, -0.0, 1.5]
-
-
-def values_of(ttype):
-    """Literals that bodies of a type have."""
-    if TTYPES[ttype].kind == "float":
-        return REALS
-    if ttype == "bool":
-        return TRUTHS
-    limits = np.iinfo(numpy_dtype(ttype))
-    low, high = int(limits.min), int(limits.max)
-    return [0, 1, low, low + 1, high, high - 1, high // 3, 1.0, True, False, *([-1] if low < 0 else [])]
-
-
-NUMBERS = ["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool"]
 EVERY = [(ttype, value) for ttype in NUMBERS for value in values_of(ttype)]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+import numpy as np
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx.script.builder import ir as I  # noqa: N812
@@ -47,8 +48,9 @@ def vector_type(element: str, lanes: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _real(text: str, element: str) -> PrimExpr:
-    """A literal from its text, which keeps 0.0 and -0.0 apart."""
-    return tirx.FloatImm(element, float(text))
+    """A literal from its text, which keeps 0.0 and -0.0 apart; rounded to its type, as NumPy converts it."""
+    with np.errstate(over="ignore"):
+        return tirx.FloatImm(element, float(np.dtype(element).type(float(text))))
 
 
 @lru_cache(maxsize=4096)
