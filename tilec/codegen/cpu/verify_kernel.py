@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.kernel_ir import (
@@ -52,7 +52,8 @@ def check_kernel(kernel: KernelIR) -> tuple[str, ...]:
     problems += _twice([part.name for part in kernel.parts], "function")
     for part in kernel.parts:
         problems += _twice(part.variables, f"variable of {part.name}")
-        problems += checker.steps(part.body, _Scope(dict.fromkeys(part.variables)))
+        if not part.arrays:  # what others stand for is looked at where it is called
+            problems += checker.steps(part.body, _Scope(dict.fromkeys(part.variables)))
     return tuple(problems)
 
 
@@ -157,6 +158,8 @@ class _Scope:
 class _Checker:
     arrays: Mapping[str, Array]
     functions: Mapping[str, Function]
+    starts: Mapping[str, int] = field(default_factory=dict)
+    """Elements before what a function is called with: they are there as well."""
 
     def steps(self, steps: Sequence[Step], scope: _Scope) -> Iterator[str]:
         for step in steps:
@@ -189,15 +192,16 @@ class _Checker:
             yield "it takes other arrays"
             return
         shifted: dict[str, Array] = {}
+        starts: dict[str, int] = {}
         for formal, (name, start) in zip(function.arrays, arrays, strict=True):
             own, given = self.arrays[formal], self.arrays[name]
             if (own.ttype, own.kind) != (given.ttype, given.kind):
                 yield f"{name} is no {own.ttype} {own.kind} array"
+            start += self.starts.get(name, 0)
             elements = given.elements - start if isinstance(given.elements, int) else given.elements
-            shifted[formal] = replace(given, elements=elements)
-        if arrays != tuple((name, 0) for name in function.arrays):
-            inside = replace(self, arrays={**self.arrays, **shifted})
-            yield from inside.steps(function.body, _Scope(dict.fromkeys(function.variables)))
+            shifted[formal], starts[formal] = replace(given, elements=elements), start
+        inside = replace(self, arrays={**self.arrays, **shifted}, starts=starts)
+        yield from inside.steps(function.body, _Scope(dict.fromkeys(function.variables)))
 
     def _bound(self, exprs: Iterable[Expr], scope: _Scope, place: str) -> Iterator[str]:
         names = {name for expr in exprs for name in variables(expr)} - scope.bound.keys()
@@ -242,7 +246,7 @@ class _Checker:
                 return
             low += factor * known[factor < 0]
             high += factor * known[factor > 0]
-        if low < 0 or high >= array.elements:
+        if low < -self.starts.get(access.tensor, 0) or high >= array.elements:
             yield f"{text_of(access)} reaches elements {low} to {high} of {array.elements}"
 
     def _prefetch(self, ahead: Prefetch, scope: _Scope) -> Iterator[str]:

@@ -87,6 +87,15 @@ def test_a_call_with_what_the_function_leaves_is_found() -> None:
     assert any("reaches elements" in problem for problem in check_kernel(replace(made, memories=short)))
 
 
+@pytest.mark.parametrize(("start", "below"), [(8, False), (7, True)])
+def test_what_is_read_backward_lies_before_where_the_array_is_called_with(start: int, below: bool) -> None:
+    """Kernels of a transposed convolution run against its image."""
+    made = kernel(loop("A", "X", start, factor=-4), copy("A"))
+    (call,) = calls(made.nests[0].body)
+    assert call.arrays == (("A", start), ("X", start))
+    assert any("reaches elements" in problem for problem in check_kernel(made)) is below
+
+
 @pytest.mark.parametrize(("case", "parts"), [(sliced_products(), 1), (attention(True), 4)], ids=["slices", "attention"])
 def test_products_of_slices_are_one_function(case: Case, parts: int) -> None:
     assert len(emit(case.program(), CpuTarget()).parts) == parts
