@@ -144,3 +144,16 @@ def test_groups_on_the_tile_machine(cli, tmp_path):
 def test_groups_are_those_of_the_library_and_need_no_device(cli, build):
     (build / "device.yaml").unlink()
     assert cli("verify", "model.tilec", "--per-group").code == 0
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_text("x")])
+def test_a_library_that_is_damaged_is_no_verified_model_and_is_written_anew(cli, build, damage):
+    (library,) = build.glob("kernels*.a")
+    right = library.read_bytes()
+    damage(library)
+    ran = cli("verify", build)
+    assert (ran.code, ran.err.splitlines()[-1]) == (2, "  Run `tilec codegen` again.")
+    assert library.name in ran.err.splitlines()[-2]
+    assert cli("codegen", build).code == 0
+    assert library.read_bytes() == right
+    assert "verified on: host" in cli("verify", build).err

@@ -5,8 +5,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tilec.abi.weights_file import is_weights_file
-from tilec.artifact import Artifact, bring_files, digest_object, require_files
-from tilec.errors import TilecError
+from tilec.artifact import Artifact, bring_files, digest_file, digest_object, require_files
+from tilec.artifact.filenames import refuse_outside
+from tilec.errors import ArtifactError, TilecError
 from tilec.pipeline.job import DEVICE_FILE, FILES, RECIPE_FILE, Advance, Job, StageInput, StageOutput
 from tilec.pipeline.steps.sources import carried, moved_files, refuse_illegal
 from tilec.pipeline.text_printer import TextPrinter
@@ -84,6 +85,19 @@ def named_files_there(artifact: Artifact, folder: Path) -> bool:
     except TilecError:
         return False
     return True
+
+
+def require_code(artifact: Artifact, folder: Path) -> None:
+    """Raise ArtifactError for a library or text, or for a program where there is no code, that is not there as codegen
+    wrote it."""
+    runtime = artifact.body.get("runtime")
+    parts = [runtime.get("library"), runtime.get("gpu")] if runtime else artifact.body.get("programs", {})
+    for name, sha256 in _named_files(parts):
+        refuse_outside(name, str(folder))
+        there = (folder / name).is_file()
+        if not there or digest_file(folder / name) != sha256:
+            problem = "is not the file that was compiled" if there else "is not here"
+            raise ArtifactError(f"{name} {problem}", str(folder), "Run `tilec codegen` again.")
 
 
 def code_files(artifact: Artifact) -> frozenset[str]:

@@ -7,15 +7,18 @@ from tilec.artifact import Artifact, bring_files, digest_file, digest_object, re
 from tilec.errors import ArtifactError, UsageError, VerificationMismatch
 from tilec.pipeline.host_match import host_mismatch
 from tilec.pipeline.job import FILES, Advance, Job, StageInput, StageOutput, read_source
+from tilec.pipeline.steps.codegen import require_code
 from tilec.pipeline.steps.sources import carried, moved_files, refuse_illegal
 
 
 def report_inputs(job: Job, source: StageInput) -> dict[str, str]:
     """Digests that decide whether a report is fresh.
 
-    Raises ArtifactError when the plan beside the kernels, or --model, is another one.
+    Raises ArtifactError when the code, the plan beside it, or --model, is another one.
     """
     plan = _plan_beside(source)
+    assert source.artifact is not None
+    require_code(source.artifact, source.folder)
     if job.model is not None:
         model_file(job, source, plan.body.get("files", {}))
     return {

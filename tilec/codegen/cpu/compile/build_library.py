@@ -57,18 +57,20 @@ def build_library(
     """Compile those of the `functions` (symbol -> kernel) that are not yet, and the host function that launches all,
     into `folder`, with a function that computes the `numbers` of a model with symbols.
 
-    The library is named by the digest of its sources, target and tools and stays when it is there; each object file
-    in `cache` is reused; it holds the manifest's `interface`. Compiles `jobs` functions at a time (default: one per
-    usable CPU), the host function where calls are made `ahead`. Raises TilecError when the folder cannot be written.
+    The library is named by the digest of its sources, target and tools and stays when it is there as it is; each object
+    file in `cache` is reused; it holds the manifest's `interface`. Compiles `jobs` functions at a time (default: one
+    per usable CPU), the host function where calls are made `ahead`. Raises TilecError when the folder cannot be
+    written.
     """
     host = HostSource(tuple(launches), table, numbers, target, cache)
     beside = calls.compile_host(host) if ahead is None else ahead.result("host", calls.compile_host, host)
     objects = [*_compiled(functions, target, cache, jobs).values(), *beside.values()]
     members = sorted((each.name, each.data) for each in objects)
     file = folder / f"kernels-{digest_bytes(' '.join([*(name for name, _ in members), interface]).encode())[:16]}.a"
-    if not file.is_file():
-        write_bytes(file, pack([(INTERFACE, interface.encode()), *members]))
-    return LibraryFile(file.name, digest_bytes(file.read_bytes()))
+    library = pack([(INTERFACE, interface.encode()), *members])
+    if not file.is_file() or file.read_bytes() != library:
+        write_bytes(file, library)
+    return LibraryFile(file.name, digest_bytes(library))
 
 
 def _compiled(
