@@ -157,3 +157,11 @@ def test_a_library_that_is_damaged_is_no_verified_model_and_is_written_anew(cli,
     assert cli("codegen", build).code == 0
     assert library.read_bytes() == right
     assert "verified on: host" in cli("verify", build).err
+
+
+def test_a_model_without_its_weights_is_no_verified_model(cli, build):
+    named = json.loads((build / "3-kernels.json").read_text())["runtime"]["weights"]
+    (build / named[0]["file"]).unlink()
+    ran = cli("verify", build)
+    assert (ran.code, ran.err.splitlines()[-1]) == (2, "  Compile the model again, or name it with --model PATH.")
+    assert ran.err.splitlines()[-2].endswith(f"{named[0]['file']}, which holds weights, is not here")

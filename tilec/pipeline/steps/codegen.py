@@ -87,10 +87,20 @@ def named_files_there(artifact: Artifact, folder: Path) -> bool:
     return True
 
 
-def require_code(artifact: Artifact, folder: Path) -> None:
+def require_code(artifact: Artifact, folder: Path, moved: bool) -> None:
     """Raise ArtifactError for a library or text, or for a program where there is no code, that is not there as codegen
-    wrote it."""
-    runtime = artifact.body.get("runtime")
+    wrote it, and for weights that are not there or of another size; those of a model that was `moved` are looked for
+    later."""
+    runtime = artifact.body.get("runtime", {})
+    for file in runtime.get("weights", ()):
+        refuse_outside(file["file"], str(folder))
+        path = folder / file["file"]
+        if moved and not is_weights_file(file["file"]):
+            continue
+        if not path.is_file() or path.stat().st_size != file["bytes"]:
+            problem = "is another file now" if path.is_file() else "is not here"
+            hint = "Compile the model again, or name it with --model PATH."
+            raise ArtifactError(f"{path.name}, which holds weights, {problem}", str(folder), hint)
     parts = [runtime.get("library"), runtime.get("gpu")] if runtime else artifact.body.get("programs", {})
     for name, sha256 in _named_files(parts):
         refuse_outside(name, str(folder))

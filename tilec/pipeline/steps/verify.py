@@ -18,7 +18,7 @@ def report_inputs(job: Job, source: StageInput) -> dict[str, str]:
     """
     plan = _plan_beside(source)
     assert source.artifact is not None
-    require_code(source.artifact, source.folder)
+    require_code(source.artifact, source.folder, moved=job.model is not None)
     if job.model is not None:
         model_file(job, source, plan.body.get("files", {}))
     return {
