@@ -19,6 +19,9 @@ NEWEST = 1 << 30
 CONTRIB = "com.microsoft"
 """The domain of onnxruntime's contrib operators."""
 
+ML = "ai.onnx.ml"
+"""The domain of classical machine learning."""
+
 TILEC = "ai.tilec"
 """The domain of operators that ONNX lacks."""
 
