@@ -274,3 +274,9 @@ def test_an_input_with_a_value_in_the_model_takes_that_value(cli, tmp_path):
     np.save(tmp_path / "b.npy", 3 * b)
     ran = cli("run", "model.tilec", "--input", "b=b.npy")
     assert (ran.code, "remove its initializer" in ran.err) == (2, True)
+
+
+def test_an_unknown_input_is_refused_before_anything_is_compiled(cli, dynamic):
+    ran = cli("run", "model.onnx", *AVX2, "--input", "nosuch=random")
+    assert (ran.code, ran.err) == (2, "error: --input: the model has no input 'nosuch'\n  The inputs are 'x'.\n")
+    assert dynamic == []

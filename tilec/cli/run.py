@@ -1,7 +1,7 @@
 """`tilec run`: runs a compiled model once or several times, on arrays from files or on random ones."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from tilec.artifact import Json
 from tilec.cli.completion import sizes as completed_sizes
 from tilec.cli.console import Console
 from tilec.cli.options import MOST_THREADS, AsJson, Bind, ModelDevice, ModelRecipe
-from tilec.cli.run_inputs import feeds_of, read_inputs, refuse_unknown_sizes
+from tilec.cli.run_inputs import feeds_of, read_inputs, refuse_unknown_inputs, refuse_unknown_sizes
 from tilec.cli.run_outputs import summary_line, summary_of, write_outputs
 from tilec.cli.shape_flags import SizeRange, parse_size_sets, parse_sizes
 from tilec.errors import UsageError
@@ -79,7 +79,8 @@ def run_(
     sessions: dict[Path, Session] = {}
     runs: list[dict[str, Json]] = []
     for sizes in sets:
-        folder = build if build.is_dir() else _compiled(console, build, given, sizes, bound, device or "host", recipe)
+        named = (given, random, sizes)
+        folder = build if build.is_dir() else _compiled(console, build, named, bound, device or "host", recipe)
         session = sessions.get(folder) or sessions.setdefault(folder, _loaded(folder, threads))
         if build.is_dir():
             refuse_unknown_sizes(session, sizes)
@@ -111,19 +112,23 @@ def _told(console: Console, results: Mapping[str, Any], times: list[float], repe
 def _compiled(
     console: Console,
     model: Path,
-    given: Mapping[str, Any],
-    sizes: Mapping[str, int],
+    named: tuple[Mapping[str, Any], Sequence[str], Mapping[str, int]],
     bound: Mapping[str, int | SizeRange],
     device: str,
     recipe: str | None,
 ) -> Path:
     """The folder in the cache with the model compiled for any size but those bound; where it needs its sizes, for those
-    of this run. Raises UsageError for an unknown size."""
+    of this run, whose arrays, random inputs and sizes are `named`. Raises UsageError for an unknown input or size."""
     from tilec.api.any_size import compiled_already, compiled_for
+    from tilec.api.model_source import open_file
     from tilec.cli.cache_request import request_of, sizes_of
     from tilec.spec.probe import cache_folder
 
+    given, random, sizes = named
     request = request_of(model, bound, device, recipe, cache_folder())
+    header = open_file(model, Path(request.cache)).header
+    names = [port.name for port in header.inputs]
+    refuse_unknown_inputs(given, random, names, [port.name for port in header.overridable])
     told = sizes_of(model, request, given, sizes)
     with nullcontext() if compiled_already(request, told) else console.stage("compile"):
         folder, reason = compiled_for(request, told)

@@ -1,6 +1,6 @@
 """Inputs of `tilec run`: arrays from files, and random ones at sizes that are given, told by arrays, or usual."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,6 +65,17 @@ def refuse_unknown_sizes(session: "Session", sizes: Mapping[str, int]) -> None:
             raise UsageError(f"the model has no size {name!r}", "--shape", hint)
 
 
+def refuse_unknown_inputs(
+    given: Iterable[str], random: Sequence[str], names: Sequence[str], defaults: Collection[str]
+) -> None:
+    """Raise UsageError for a name that is no input; those with `defaults` may be given, and not be drawn."""
+    for name in (*given, *random):
+        if name not in names and (name not in defaults or name in random):
+            near = did_you_mean(name, names)
+            hint = f"Did you mean {near!r}?" if near else f"The inputs are {', '.join(map(repr, names)) or 'none'}."
+            raise UsageError(f"the model has no input {name!r}", "--input", hint)
+
+
 def feeds_of(
     folder: Path,
     session: "Session",
@@ -76,12 +87,7 @@ def feeds_of(
     """Inputs by name, and the names of the random ones. Raises UsageError for a name that is no input, or cannot be
     drawn."""
     names = [spec.name for spec in session.inputs]
-    compiled_in = [spec.name for spec in session.defaults]
-    for name in (*given, *random):
-        if name not in names and (name not in compiled_in or name in random):
-            near = did_you_mean(name, names)
-            hint = f"Did you mean {near!r}?" if near else f"The inputs are {', '.join(map(repr, names)) or 'none'}."
-            raise UsageError(f"the model has no input {name!r}", "--input", hint)
+    refuse_unknown_inputs(given, random, names, [spec.name for spec in session.defaults])
     drawn = tuple(name for name in names if name not in given)
     if not drawn:
         return dict(given), ()
