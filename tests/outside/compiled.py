@@ -11,6 +11,7 @@ from shutil import rmtree
 from typing import Any
 
 from tests.cpu_limit import run_limited
+from tilec.errors import several
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def compiled(model: Path, build: Path, limit: float) -> Compiled:
     report = _read(build / "4-report.json")
     right = done.code == 0 and report.get("verdict") == "pass"
     verdict = (
-        f"pass, {len(report.get('samples', ())) or 1} sizes"
+        f"pass, {several(len(report.get('samples', ())) or 1, 'size')}"
         if right
         else done.ended or _failure(done.errors, done.code)
     )
