@@ -50,6 +50,14 @@ CASES: list[tuple[str, dict[str, Any], list[Operands]]] = [
         ],
     ),
     (
+        "ConvInteger",
+        {},
+        [
+            (*(whole(*n).astype(np.uint8) for n in ((1, 1, 3, 3), (1, 1, 2, 2), (1,), (1,))),),
+            (*(whole(*n).astype(np.uint8) for n in ((2, 3, 4, 5), (4, 3, 1, 3), (1,), (1,))),),
+        ],
+    ),
+    (
         "DeformConv",
         {"pads": [1, 1, 1, 1]},
         [

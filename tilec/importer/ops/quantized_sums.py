@@ -146,7 +146,7 @@ def _of_channel(op: Op, channel: Axis | None) -> Place:
             for extent in value.shape:
                 op.require_same(extent, Const(1), f"a scale, zero point or bias of shape {shape_text(value.shape)}")
             return [Const(0)] * value.rank
-        op.require_same(value.shape[0], channel.extent, "channels and their scales, zero points or bias")
-        return [channel.var]
+        described = "channels and their scales, zero points or bias"
+        return [fitted_index(value.shape[0], channel.extent, channel.var, op.sizes, described)]
 
     return place
