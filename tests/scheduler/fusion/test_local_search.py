@@ -1,5 +1,7 @@
 """reconsider: nodes leave the registers of a part, and move to a group beside their own, where that gains."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from scheduler.graphs import make_graph
@@ -100,3 +102,30 @@ def test_groups_stay_whole_and_never_cost_more(model: Model) -> None:
             if home.get(t, home[node.name]) != home[node.name]
         }
         assert between == set(grouping.refused), "every edge between groups has its reason"
+
+
+@pytest.mark.feature("W41")
+def test_changes_of_parts_that_are_alike_are_tried_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is looked at does not grow with the number of slices that are treated alike."""
+    original, looks = FusionProblem.look, [0]
+
+    def look(self: FusionProblem, members: Sequence[int]) -> tuple[int, float]:
+        looks[0] += 1
+        return original(self, members)
+
+    def counted(slices: int) -> int:
+        domain = {"s": 64, "m": 8}
+        products = [(f"p{n}[s, m] = sum(k, x[s, {n}, k] * w[k, m])", {**domain, "k": 8}) for n in range(slices)]
+        sums = [(f"q{n}[s, m] = p{n}[s, m] + b[m]", domain) for n in range(slices)]
+        whole = (f"y[s, m] = {' + '.join(f'q{n}[s, m]' for n in range(slices))}", domain)
+        nodes = [*(node for pair in zip(products, sums, strict=True) for node in pair), whole]
+        graph = make_graph({"x": (64, slices, 8)}, nodes, ["y"], {"w": (8, 8), "b": (8,)})
+        problem = problem_of(graph, ZEN5)
+        before = partition_parts(problem, {}, PartitionGroups())
+        assert [len(members) for members in before.groups] == [slices]
+        looks[0] = 0
+        local_search(problem, before, {}, LocalSearch())
+        return looks[0]
+
+    monkeypatch.setattr(FusionProblem, "look", look)
+    assert counted(12) == counted(6)

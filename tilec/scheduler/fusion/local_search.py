@@ -8,6 +8,7 @@ own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -41,11 +42,15 @@ class LocalSearch(SearchStep):
     name: ClassVar[str] = "local_search"
     template: ClassVar[str] = (
         "parts of a group are split, and nodes moved between groups, where that is predicted to take less than "
-        "{gain:g} of what it takes as it is"
+        "{gain:g} of what it takes as it is; of parts that are alike, {alike} are tried"
     )
 
     gain: float = 0.99
     """A change is made where it is predicted to cost less than this fraction: less is noise."""
+
+    alike: int = 4
+    """Changes that differ in which one of parts that are alike they change, of which so many are tried.  Groups of 186
+    products of slices and sums have hundreds of these."""
 
     def applies(self, state: SearchState) -> bool:
         """Bytes that groups hold are no sum; groups of several problems are not compared."""
@@ -143,18 +148,28 @@ class _Search:
         cost, improved = self.cost(group), True
         while improved:
             improved = False
-            for trial in self._finer(group):
+            tried: Counter[object] = Counter()
+            for kind, trial in self._finer(group):
+                if tried[kind] == self.options.alike:
+                    continue
+                tried[kind] += 1
                 price = self.cost(trial, cost * self.options.gain)
                 if price < cost * self.options.gain:
                     group, cost, improved = trial, price, True
                     break
         return group
 
-    def _finer(self, group: Group) -> Iterator[Group]:
-        """Every way to cut one part of a group in two."""
+    def _finer(self, group: Group) -> Iterator[tuple[object, Group]]:
+        """Every way to cut one part of a group in two, each with what those of parts that are alike have in common."""
+        kinds = self._kinds(group)
         for place, part in enumerate(group):
             for at in range(1, len(part)):
-                yield from self._groups_of((*group[:place], part[:at], part[at:], *group[place + 1 :]))
+                for finer in self._groups_of((*group[:place], part[:at], part[at:], *group[place + 1 :])):
+                    yield (kinds[place], at), finer
+
+    def _kinds(self, group: Group) -> list[int]:
+        """Numbers of parts, equal for those that are alike but for constant places."""
+        return [each.number for each in replace(self.problem, parts=group).descriptions]
 
     def cost(self, group: Group, limit: float = inf) -> float:
         """What a group is predicted to cost, without bound where it may not be or cannot stay below a limit."""
@@ -210,7 +225,11 @@ class _Search:
         """What moves make of two groups where they gain, the cheapest first."""
         before = (self.cost(producer) + self.cost(reader)) * self.options.gain
         gaining: list[tuple[float, tuple[Group, Group]]] = []
-        for first, second in self._changed(producer, reader):
+        tried: Counter[object] = Counter()
+        for kind, (first, second) in self._changed(producer, reader):
+            if tried[kind] == self.options.alike:
+                continue
+            tried[kind] += 1
             rest = before - self.lower_bound(first)
             price = self.cost(second, rest) if rest > 0 else inf
             price += self.cost(first, before - price) if price < before else inf
@@ -218,21 +237,24 @@ class _Search:
                 gaining.append((price, (first, second)))
         return [trial for _, trial in sorted(gaining, key=lambda each: each[0])]
 
-    def _changed(self, producer: Group, reader: Group) -> Iterator[tuple[Group, Group]]:
+    def _changed(self, producer: Group, reader: Group) -> Iterator[tuple[object, tuple[Group, Group]]]:
         """The last nodes of a part of the producer that the reader reads moved there, and the first ones of a part of
-        the reader that reads it moved to the producer."""
+        the reader that reads it moved to the producer, each with what those of parts that are alike have in common."""
+        kinds = self._kinds(producer), self._kinds(reader)
         results = {node.name for part in producer for node in part}
         needed = {t for part in reader for node in part for t in operands(node.expr)}
         for place, part in enumerate(producer):
             if part[-1].name in needed:
                 for at in range(len(part) - 1, -1, -1):
                     rest = (*producer[:place], part[:at], *producer[place + 1 :])
-                    yield from product(self._groups_of(rest), self._groups_of((part[at:], *reader)))
+                    for pair in product(self._groups_of(rest), self._groups_of((part[at:], *reader))):
+                        yield ("forward", kinds[0][place], at), pair
         for place, part in enumerate(reader):
             if results & set(operands(part[0].expr)):
                 for at in range(1, len(part) + 1):
                     rest = (*reader[:place], part[at:], *reader[place + 1 :])
-                    yield from product(self._groups_of((*producer, part[:at])), self._groups_of(rest))
+                    for pair in product(self._groups_of((*producer, part[:at])), self._groups_of(rest)):
+                        yield ("back", kinds[1][place], at), pair
 
     def _groups_of(self, parts: Iterable[Part]) -> list[Group]:
         """The group of some parts, in execution order, each with one final node; nothing where they wait for each
