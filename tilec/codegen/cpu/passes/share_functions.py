@@ -1,8 +1,7 @@
 """Functions of a kernel that are alike as one, which is called with other arrays.
 
 Slices, heads and directions are computed by steps that differ in the names of what they read and write and in constant
-offsets alone.  Measured: a segmenter with 190 sliced products has 45 functions instead of 221 and a quarter of the
-lines.
+offsets alone.  Measured: a segmenter with 190 sliced products has 79 compiled functions instead of 229.
 """
 
 from __future__ import annotations
