@@ -28,13 +28,13 @@ class AtMost:
         self.reductions = reductions
         self.refused: list[tuple[str, ...]] = []
 
-    def __call__(self, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
+    def __call__(self, plan: Plan, groups: Sequence[Group], program: Program) -> tuple[Variant, None]:
         assert plan.groups
         count = sum(bool(node.expr.reduce) for node in groups[0].nodes)
         if count > self.reductions:
             self.refused.append(tuple(node.name for node in groups[0].nodes))
             raise UnsupportedError(f"{count} reductions in one kernel")
-        return next(each for each in groups[0].variants if each.kernel == program.name)
+        return next(each for each in groups[0].variants if each.kernel == program.name), None
 
 
 def test_a_refused_group_is_cut_with_the_reason() -> None:

@@ -317,7 +317,7 @@ class SymbolicBounds(Symbolic):
                     if most != expr:
                         return self.largest(most)
         high = bounds_of(expr, self.ranges)[1]
-        return Const(high) if high is not None else self._pushed(expr)
+        return self._pushed(expr) if high is None or any(map(_by_size, walk(expr))) else Const(high)
 
     def _pushed(self, expr: Expr) -> Expr:
         """The expression with every loop variable at the end of its range that maximises it; symbols remain."""
@@ -336,6 +336,11 @@ def _turns(expr: Expr) -> bool:
         if isinstance(expr, Binary)
         else isinstance(expr, Call) and expr.fn not in ("minimum", "maximum", "neg")
     )
+
+
+def _by_size(expr: Expr) -> bool:
+    """Whether an expression is a quotient by a size, whose limit at a size of 1 is far above that at others."""
+    return isinstance(expr, Binary) and expr.op in ("//", "%") and not isinstance(expr.right, Const)
 
 
 def _is_start(atom: Expr, scale: int) -> bool:

@@ -126,9 +126,9 @@ class _Walker:
                     self.walk(chosen, pending)
             elif (called := self.part(part)) is not None:
                 function, arguments = called
-                variables = [parameter.name for parameter in function.params].index("scratch") + 1
-                for parameter, argument in zip(function.params[variables:], arguments[variables:], strict=True):
-                    self.values[parameter] = self.value(argument)
+                for parameter, argument in zip(function.params, arguments, strict=True):
+                    if str(parameter.ty) == "int64":  # the others are pointers
+                        self.values[parameter] = self.value(argument)
                 self.walk(function.body, pending)
 
 

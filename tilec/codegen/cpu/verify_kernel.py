@@ -197,9 +197,8 @@ class _Checker:
             own, given = self.arrays[formal], self.arrays[name]
             if (own.ttype, own.kind) != (given.ttype, given.kind):
                 yield f"{name} is no {own.ttype} {own.kind} array"
-            start += self.starts.get(name, 0)
             elements = given.elements - start if isinstance(given.elements, int) else given.elements
-            shifted[formal], starts[formal] = replace(given, elements=elements), start
+            shifted[formal], starts[formal] = replace(given, elements=elements), self.starts.get(name, 0) + start
         inside = replace(self, arrays={**self.arrays, **shifted}, starts=starts)
         yield from inside.steps(function.body, _Scope(dict.fromkeys(function.variables)))
 

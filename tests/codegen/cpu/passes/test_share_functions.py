@@ -9,7 +9,18 @@ import pytest
 from tests.codegen.cpu.patterns import attention, sliced_products
 from tests.lower.cases import Case
 from tilec.codegen.cpu.emit.emit_kernel import emit
-from tilec.codegen.cpu.kernel_ir import Array, Dim, For, Function, KernelIR, ParallelNest, Step, Tile, calls
+from tilec.codegen.cpu.kernel_ir import (
+    Array,
+    CallFunction,
+    Dim,
+    For,
+    Function,
+    KernelIR,
+    ParallelNest,
+    Step,
+    Tile,
+    calls,
+)
 from tilec.codegen.cpu.passes.outline_reductions import outline_reductions
 from tilec.codegen.cpu.passes.share_functions import share_functions
 from tilec.codegen.cpu.pipeline import memories_read
@@ -94,6 +105,16 @@ def test_what_is_read_backward_lies_before_where_the_array_is_called_with(start:
     (call,) = calls(made.nests[0].body)
     assert call.arrays == (("A", start), ("X", start))
     assert any("reaches elements" in problem for problem in check_kernel(made)) is below
+
+
+def test_functions_in_functions_count_from_where_each_is_called_with() -> None:
+    inner = Function("inner", (), (loop("A", "X", 0),), ("A", "X"))
+    outer = Function("outer", (), (CallFunction("inner", (), (("A", 1), ("X", 20))),), ("A", "X"))
+    arrays = tuple(Array(name, "f32", 64, "operand") for name in ("A", "X"))
+    for start, fits in ((30, True), (40, False)):  # the last of X is 10 behind where the inner one begins
+        body = (CallFunction("outer", (), (("A", 0), ("X", start))),)
+        made = KernelIR("k", arrays, (ParallelNest((), body),), 0, parts=(inner, outer))
+        assert (check_kernel(made) == ()) is fits
 
 
 @pytest.mark.parametrize(("case", "parts"), [(sliced_products(), 1), (attention(True), 4)], ids=["slices", "attention"])
