@@ -72,6 +72,16 @@ def test_bounds_with_symbols_are_upper_bounds(a: Expr, n: int) -> None:
     assert max(values(substitute(expr, at_n))) <= evaluated(substitute(bound, at_n))
 
 
+def test_of_limits_that_are_a_number_apart_the_smaller_one_is_taken() -> None:
+    """Windows of a cumulative sum: a limit far above their tensor asked for 27 GiB."""
+    ranges = {"i": (Const(0), parse_expr("(N + 63)//64 - 1"))}
+    start = "maximum(maximum(i*64 - 983040, 0) - 61440, 0)"
+    for number in (3840, 240, 16):
+        start = f"maximum({start} - {number}, 0)"
+    bounds = SymbolicBounds(KnownRanges(ranges), frozenset({"N"}))
+    assert text_of(bounds.largest(parse_expr(f"minimum(N, i*64 + 64) - 1 - {start}"))) == "N - 1"
+
+
 @pytest.mark.parametrize(
     ("text", "bound"),
     [

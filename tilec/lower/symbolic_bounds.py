@@ -349,10 +349,11 @@ def _is_start(atom: Expr, scale: int) -> bool:
 
 
 def _simpler(a: Expr, b: Expr) -> Expr:
-    """The better of two upper limits: the smaller integer, an integer before an expression unless it is a large one,
-    few factors, few terms."""
-    if isinstance(a, Const) and isinstance(b, Const):
-        return a if a.value <= b.value else b
+    """The better of two upper limits: the smaller one where they are a number apart, an integer before an expression
+    unless it is a large one, few factors, few terms."""
+    apart = constant_value(simplify(Binary("-", a, b)))
+    if apart is not None:
+        return a if apart <= 0 else b
     for number, other in ((a, b), (b, a)):
         if isinstance(number, Const):
             return number if number.value <= _WIDE else Call("minimum", (number, other))
