@@ -9,10 +9,11 @@ from tilec.errors import TilecError
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify import native, references, verdict
 from tilec.verify.cases import cases_of
+from tilec.verify.defined_model import DOMAIN, in_definitions
 from tilec.verify.look_budget import numpy_operations
 from tilec.verify.native import verify_native
 from tilec.verify.remote import RemoteError
-from tilec.verify.runners import DoubleReference, OnnxReference
+from tilec.verify.runners import DefinedReference, DoubleReference, OnnxReference
 from tilec.verify.step_checks import StepChecks
 from verify.builds import OPTIONS, compiled, generated, ill_conditioned, planned
 from verify.here import Here
@@ -125,6 +126,42 @@ def test_double_precision_decides_where_single_precision_rounds_too_much(tmp_pat
     outcome = verified(tmp_path, nodes, {"x": [2, 900]}, weights=weights)
     assert outcome.failure is None
     assert outcome.report["outputs"]["y"]["against"] == "onnxruntime in double precision"
+
+
+def test_definitions_decide_where_a_kernel_leaves_out_a_term(tmp_path):
+    """onnxruntime divides the 0 of a constant row by 0, without 1e-9; ONNX's evaluator has no grouped ConvTranspose of
+    two dilations."""
+    weight = np.random.default_rng(0).standard_normal((5, 4, 1, 3)).astype(np.float32)
+    nodes = [
+        helper.make_node("MeanVarianceNormalization", ["x"], ["n"]),
+        helper.make_node("ConvTranspose", ["n", "w"], ["y"], group=5, dilations=[2, 3], pads=[0, 0, 0, 2]),
+    ]
+    weights = [onnx.numpy_helper.from_array(weight, "w")]
+    outcome = verified(tmp_path, nodes, {"x": [1, 5, 1, 1]}, weights=weights)
+    assert outcome.failure is None
+    assert outcome.report["outputs"]["y"]["against"] == "onnxruntime by ONNX's definitions"
+
+
+def test_a_model_of_definitions_means_the_same(tmp_path):
+    """Attributes that a node leaves out have the values that ONNX gives them; inner graphs are defined, too."""
+    inner = helper.make_graph(
+        [helper.make_node("Shrink", ["x"], ["z"])], "g", [], [helper.make_tensor_value_info("z", 1, [4])]
+    )
+    nodes = [
+        helper.make_node("Shrink", ["x"], ["shrunk"], lambd=1.5, bias=0.25),
+        helper.make_node("If", ["b"], ["y"], then_branch=inner, else_branch=inner),
+    ]
+    inputs = [helper.make_tensor_value_info("x", 1, [4]), helper.make_tensor_value_info("b", 9, [])]
+    outputs = [helper.make_tensor_value_info(name, 1, [4]) for name in ("shrunk", "y")]
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 18)], ir_version=8
+    )
+    assert {node.domain for node in in_definitions(model).graph.node} == {"", DOMAIN}
+    onnx.save(model, tmp_path / "m.onnx")
+    reference = DefinedReference(tmp_path / "m.onnx")
+    feeds = {"x": np.float32([-2, -1, 0.5, 3]), "b": np.array(True)}
+    for name, expected in (("shrunk", [-1.75, 0, 0, 2.75]), ("y", [-2, -1, 0, 3])):
+        np.testing.assert_allclose(reference.output(name, feeds), expected, rtol=1e-6)
 
 
 def test_a_model_in_double_precision_means_the_same(tmp_path):

@@ -174,6 +174,34 @@ class OnnxReference:
             raise TilecError(f"ONNX's reference evaluator cannot run the model: {_first_line(error)}") from error
 
 
+def _alone(model: onnx.ModelProto, name: str, feeds: Mapping[str, Any]) -> Any:
+    """The only output of a model on onnxruntime. Raises TilecError."""
+    import onnx
+
+    with tempfile.TemporaryDirectory(prefix="tilec-") as folder:
+        path = Path(folder) / "model.onnx"
+        onnx.save(model, str(path), save_as_external_data=model.ByteSize() > LARGEST_MESSAGE)
+        return Reference(path).chosen(feeds, [name])[name]
+
+
+class DefinedReference:
+    """The model on onnxruntime, ONNX's operators as the functions that define them."""
+
+    def __init__(self, model: Path) -> None:
+        import onnx
+
+        try:
+            self._model = onnx.load(str(model))
+        except Exception as error:  # protobuf's exceptions are no part of its interface
+            raise TilecError(f"onnx cannot load the model: {_first_line(error)}", model.name) from error
+
+    def output(self, name: str, feeds: Mapping[str, Any]) -> Any:
+        """One output, of which only the nodes that it depends on are computed. Raises TilecError."""
+        from tilec.verify.defined_model import in_definitions
+
+        return _alone(in_definitions(with_one_output(self._model, name)), name, feeds)
+
+
 class DoubleReference:
     """The model in double precision on onnxruntime, which has no such kernels of some operators."""
 
@@ -193,12 +221,8 @@ class DoubleReference:
 
         from tilec.verify.double_model import in_double
 
-        pruned = in_double(with_one_output(self._model, name))
-        with tempfile.TemporaryDirectory(prefix="tilec-") as folder:
-            path = Path(folder) / "double.onnx"
-            onnx.save(pruned, str(path), save_as_external_data=pruned.ByteSize() > LARGEST_MESSAGE)
-            wide = {key: a.astype(np.float64) if a.dtype == np.float32 else a for key, a in feeds.items()}
-            result = Reference(path).chosen(wide, [name])[name]
+        wide = {key: a.astype(np.float64) if a.dtype == np.float32 else a for key, a in feeds.items()}
+        result = _alone(in_double(with_one_output(self._model, name)), name, wide)
         declared = next(port for port in self._model.graph.output if port.name == name).type.tensor_type.elem_type
         single = result.dtype == np.float64 and declared != onnx.TensorProto.DOUBLE
         return result.astype(np.float32) if single else result

@@ -2,7 +2,7 @@
 
 What is asked is tilec's own error. Where every group is right on its own operands, an output passes when its distance
 to the reference is explained by how far rounding moves that very output; or when it agrees with ONNX's reference
-evaluator instead, because onnxruntime approximates.
+evaluator instead, or with onnxruntime in double precision or by ONNX's definitions, because onnxruntime approximates.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,12 +22,21 @@ from tilec.verify.locate import Divergence, wrong_group
 from tilec.verify.look_budget import LookBudget, LookTooLong
 from tilec.verify.references import PATIENCE
 from tilec.verify.remote import Remote
-from tilec.verify.runners import DoubleReference, OnnxReference
+from tilec.verify.runners import DefinedReference, DoubleReference, OnnxReference
 from tilec.verify.sensitivity import Movement, explained
 from tilec.verify.whole_plan import WholePlan
 
 Advance = Callable[[int, int], None]
 """Receives the number of steps that are done, and of all."""
+
+Judge: TypeAlias = type[OnnxReference | DoubleReference | DefinedReference]
+
+JUDGES: Mapping[str, Judge] = {
+    "onnx": OnnxReference,
+    "onnxruntime in double precision": DoubleReference,
+    "onnxruntime by ONNX's definitions": DefinedReference,
+}
+"""Who is asked, one after the other, about outputs that differ from onnxruntime's."""
 
 
 def silent(_done: int, _total: int) -> None:
@@ -123,14 +132,14 @@ def reconsidered(
     first = [judged(each, moved) for each in outputs]
     if all(each.passed for each in first):
         return first
-    for name, judge in (("onnx", OnnxReference), ("onnxruntime in double precision", DoubleReference)):
+    for name, judge in JUDGES.items():
         first = _against(name, judge, first, model, feeds, actual, moved)
     return first
 
 
 def _against(
     name: str,
-    judge: type[OnnxReference | DoubleReference],
+    judge: Judge,
     outputs: Sequence[Comparison],
     model: Path,
     feeds: Mapping[str, Array],
