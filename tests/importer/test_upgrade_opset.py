@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
@@ -205,7 +206,6 @@ def test_newer_models_are_left_alone(tmp_path) -> None:
 
 
 def test_references_read_the_newer_form(tmp_path) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime")
     path = model(tmp_path / "m.onnx", node("Add", "w", broadcast=1, axis=1), {"w": C}, ir_version=4)
     with modern_file(path) as newer:
         assert newer != path

@@ -140,16 +140,21 @@ def read_names(node: onnx.NodeProto) -> set[str]:
     return {*node.input, *nested, *(port.name for graph in inner for port in graph.output)}
 
 
+def _loaded(model: Path) -> onnx.ModelProto:
+    """The model of a file. Raises TilecError."""
+    import onnx
+
+    try:
+        return onnx.load(str(model))
+    except Exception as error:  # protobuf's exceptions are no part of its interface
+        raise TilecError(f"onnx cannot load the model: {_first_line(error)}", model.name) from error
+
+
 class OnnxReference:
     """The model on ONNX's own reference evaluator: slow, in NumPy, and independent of onnxruntime."""
 
     def __init__(self, model: Path) -> None:
-        import onnx
-
-        try:
-            self._model = onnx.load(str(model))
-        except Exception as error:  # protobuf's exceptions are no part of its interface
-            raise TilecError(f"onnx cannot load the model: {_first_line(error)}", model.name) from error
+        self._model = _loaded(model)
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Outputs by name. Raises TilecError."""
@@ -188,12 +193,7 @@ class DefinedReference:
     """The model on onnxruntime, ONNX's operators as the functions that define them."""
 
     def __init__(self, model: Path) -> None:
-        import onnx
-
-        try:
-            self._model = onnx.load(str(model))
-        except Exception as error:  # protobuf's exceptions are no part of its interface
-            raise TilecError(f"onnx cannot load the model: {_first_line(error)}", model.name) from error
+        self._model = _loaded(model)
 
     def output(self, name: str, feeds: Mapping[str, Any]) -> Any:
         """One output, of which only the nodes that it depends on are computed. Raises TilecError."""
@@ -206,12 +206,7 @@ class DoubleReference:
     """The model in double precision on onnxruntime, which has no such kernels of some operators."""
 
     def __init__(self, model: Path) -> None:
-        import onnx
-
-        try:
-            self._model = onnx.load(str(model))
-        except Exception as error:  # protobuf's exceptions are no part of its interface
-            raise TilecError(f"onnx cannot load the model: {_first_line(error)}", model.name) from error
+        self._model = _loaded(model)
 
     def output(self, name: str, feeds: Mapping[str, Any]) -> Any:
         """One output, rounded to single precision where the model's is, of which only the nodes that it depends on are
