@@ -17,8 +17,8 @@ from tilec.codegen.cpu.emit.kernel_function import Operand, Scratch, kernel_func
 from tilec.codegen.launch_table import Argument, Launch
 from tilec.codegen.model import Model
 from tilec.codegen.shape_program import Number, NumberBuilder, symbols_as_numbers
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import Var
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.text import parse_expr, text_of
 from tilec.spec.device import Target
 

@@ -3,9 +3,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilec.codegen.shape_program import Number, NumberBuilder, largest, position_of, symbols_as_numbers
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Access, Const, Expr, Var, rebuild
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.text import parse_expr, text_of
 
 SYMBOLS = ("batch", "seq", "past")

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilec.ir.algebra import KnownRanges, bounds_of, equal, linear_form, shared_ranges, simplify, simplify_scalar
+from tilec.ir.algebra import bounds_of, equal, linear_form, simplify, simplify_scalar
 from tilec.ir.expr import Binary, Call, Const, Expr, Var
+from tilec.ir.known_ranges import KnownRanges, shared_ranges
 from tilec.ir.text import parse_expr, text_of
 
 EXTENTS = {"i": 5, "j": 4, "k": 7}

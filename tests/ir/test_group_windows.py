@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.random_graphs import Model, models
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import Const, Expr, Var, as_expr, substitute
 from tilec.ir.graph import Graph
 from tilec.ir.group_windows import GroupWindows, WindowNumbers, align, hull, is_partition, move_inside, widen
 from tilec.ir.intervals import NUMPY, Numbers
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.propagate import propagate
 from tilec.ir.text import parse_expr, parse_tensor, text_of
 from tilec.lower.symbolic_bounds import SymbolicBounds

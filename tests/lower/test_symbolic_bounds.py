@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.lower.cases import evaluated
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import Binary, Call, Const, Expr, Var, substitute
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.text import parse_expr, text_of
 from tilec.lower.symbolic_bounds import SymbolicBounds
 

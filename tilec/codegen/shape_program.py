@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilec.abi.shape_program import NUMBERS
-from tilec.ir.algebra import Ranges, simplify, simplify_scalar
+from tilec.ir.algebra import simplify, simplify_scalar
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, as_expr, constant_value, rebuild, walk
+from tilec.ir.known_ranges import Ranges
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,89 +7,27 @@ Symbolic sizes are variables like any other, hence polynomials.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import gcd
 
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, as_expr, rebuild, variables
-
-Monomial = tuple[Expr, ...]
-Polynomial = dict[Monomial, int]
-Ranges = Mapping[str, tuple[Expr, Expr]]
-"""Variable -> (lowest, highest) value, both inclusive. A variable without a range is at least 0."""
-
-_NO_RANGES: Ranges = {}
-
-
-class KnownRanges(dict[str, tuple[Expr, Expr]]):
-    """Ranges with memoised results (polynomials, limits of atoms), for many simplifications under the same ranges.
-
-    A variable may be added before the first expression that contains it is simplified; an entry never changes, since
-    memoised results depend on it.
-    """
-
-    def __init__(self, ranges: Ranges = _NO_RANGES) -> None:
-        super().__init__(ranges)
-        self.polynomials: dict[Expr, Polynomial] = {}
-        self.atom_bounds: dict[Expr, tuple[int | None, int | None]] = {}
-        self.limits: dict[tuple[frozenset[tuple[Monomial, int]], int], int | None] = {}
-        self._free: KnownRanges | None = None
-        self._mentioned: dict[str, frozenset[str]] = {}
-
-    def mentioned(self, name: str) -> frozenset[str]:
-        """Variables that the ends of a variable's range depend on, also through the ranges of others."""
-        known = self._mentioned.get(name)
-        if known is None:
-            self._mentioned[name] = frozenset()
-            direct = variables(self[name][0]) | variables(self[name][1]) if name in self else frozenset()
-            known = direct.union(*(self.mentioned(inner) for inner in direct if inner != name))
-            self._mentioned[name] = known
-        return known
-
-    @property
-    def free(self) -> KnownRanges:
-        """An empty `KnownRanges` for the ends of ranges, memoised as long as this one."""
-        if self._free is None:
-            self._free = KnownRanges()
-        return self._free
+from tilec.ir.index_forms import DECIDE, fold_boolean, is_index
+from tilec.ir.known_ranges import NO_RANGES, KnownRanges, Ranges, shared_ranges
+from tilec.ir.polynomials import (
+    Monomial,
+    Polynomial,
+    add,
+    common_factors,
+    expression_of,
+    key_of,
+    multiply,
+    product_of,
+    quotient_term,
+    split,
+)
 
 
-def shared_ranges(ranges: Ranges) -> KnownRanges:
-    """The same `KnownRanges` for equal ranges, with all that was found in them; no variable may be added."""
-    return _shared(frozenset(ranges.items()))
-
-
-@lru_cache(maxsize=1024)
-def _shared(items: frozenset[tuple[str, tuple[Expr, Expr]]]) -> KnownRanges:
-    return KnownRanges(dict(items))
-
-
-@lru_cache(maxsize=1 << 18)
-def _key(expr: Expr) -> tuple[int, str]:
-    return (0 if isinstance(expr, Var) else 1, repr(expr))
-
-
-def _add(a: Polynomial, b: Polynomial, scale: int = 1) -> Polynomial:
-    result = dict(a)
-    for term, coefficient in b.items():
-        total = result.get(term, 0) + scale * coefficient
-        if total:
-            result[term] = total
-        else:
-            result.pop(term, None)
-    return result
-
-
-def _multiply(a: Polynomial, b: Polynomial) -> Polynomial:
-    result: Polynomial = {}
-    for term_a, ca in a.items():
-        for term_b, cb in b.items():
-            term = tuple(sorted(term_a + term_b, key=_key))
-            result = _add(result, {term: ca * cb})
-    return result
-
-
-def polynomial(expr: Expr, ranges: Ranges = _NO_RANGES) -> Polynomial:
+def polynomial(expr: Expr, ranges: Ranges = NO_RANGES) -> Polynomial:
     """The expression as {monomial of atoms: coefficient}; the constant term has the monomial `()`."""
     match expr:
         case Var():
@@ -112,13 +50,13 @@ def _known(ranges: Ranges) -> KnownRanges:
 def _polynomial(expr: Expr, ranges: KnownRanges) -> Polynomial:
     match expr:
         case Binary("+", left, right):
-            return _recompose(_add(polynomial(left, ranges), polynomial(right, ranges)))
+            return _recompose(add(polynomial(left, ranges), polynomial(right, ranges)))
         case Binary("-", left, right):
-            return _recompose(_add(polynomial(left, ranges), polynomial(right, ranges), -1))
+            return _recompose(add(polynomial(left, ranges), polynomial(right, ranges), -1))
         case Call("neg", (operand,)):
-            return _add({}, polynomial(operand, ranges), -1)
+            return add({}, polynomial(operand, ranges), -1)
         case Binary("*", left, right):
-            return _multiply(polynomial(left, ranges), polynomial(right, ranges))
+            return multiply(polynomial(left, ranges), polynomial(right, ranges))
         case Binary("//", left, right):
             return _divide(polynomial(left, ranges), polynomial(right, ranges), ranges)[0]
         case Binary("%", left, right):
@@ -145,22 +83,22 @@ def _choice(condition: Expr, yes: Expr, no: Expr, ranges: KnownRanges) -> Polyno
     if isinstance(condition, Const):
         return polynomial(yes if condition.value else no, ranges)
     a, b = polynomial(yes, ranges), polynomial(no, ranges)
-    if isinstance(condition, Binary) and condition.op == "==" and _is_index(condition.left):
+    if isinstance(condition, Binary) and condition.op == "==" and is_index(condition.left):
         sides = polynomial(condition.left, ranges), polynomial(condition.right, ranges)
         if a in sides and b in sides:
             return b
-    return a if a == b else {(Call("where", (condition, _expression(a), _expression(b))),): 1}
+    return a if a == b else {(Call("where", (condition, expression_of(a), expression_of(b))),): 1}
 
 
 def _extremum(fn: str, a: Polynomial, b: Polynomial, ranges: KnownRanges) -> Polynomial:
-    difference = _add(a, b, -1)
+    difference = add(a, b, -1)
     low = _limit(difference, ranges, -1)
     if low is not None and low >= 0:
         return a if fn == "maximum" else b
     high = _limit(difference, ranges, +1)
     if high is not None and high <= 0:
         return b if fn == "maximum" else a
-    first, second = sorted((_expression(a), _expression(b)), key=_key)
+    first, second = sorted((expression_of(a), expression_of(b)), key=key_of)
     return {(Call(fn, (first, second)),): 1}
 
 
@@ -176,10 +114,10 @@ def _recompose(p: Polynomial) -> Polynomial:
             rest = term[:position] + term[position + 1 :]
             quotient = Binary("//", atom.left, atom.right)
             split = _quotient_polynomial(quotient)
-            scaled = _multiply(_multiply(split, polynomial(atom.right)), {rest: k})
+            scaled = multiply(multiply(split, polynomial(atom.right)), {rest: k})
             if all(p.get(t, 0) == c for t, c in scaled.items() if t) and scaled:
-                without = _add(_add(p, {term: k}, -1), scaled, -1)
-                return _recompose(_add(without, _multiply(polynomial(atom.left), {rest: k})))
+                without = add(add(p, {term: k}, -1), scaled, -1)
+                return _recompose(add(without, multiply(polynomial(atom.left), {rest: k})))
     return p
 
 
@@ -200,16 +138,16 @@ def _divide(p: Polynomial, d: Polynomial, ranges: KnownRanges) -> tuple[Polynomi
     if d == {(): 1}:
         return p, {}
     if len(d) == 1 and next(iter(d.values())) < 0:
-        quotient, remainder = _divide(_add({}, p, -1), _add({}, d, -1), ranges)
-        return quotient, _add({}, remainder, -1)
+        quotient, remainder = _divide(add({}, p, -1), add({}, d, -1), ranges)
+        return quotient, add({}, remainder, -1)
     if len(d) != 1:
-        left, right = _expression(p), _expression(d)
+        left, right = expression_of(p), expression_of(d)
         return {(Binary("//", left, right),): 1}, {(Binary("%", left, right),): 1}
     ((divisor, scale),) = d.items()
     whole: Polynomial = {}
     rest: Polynomial = {}
     for term, coefficient in p.items():
-        factor = _quotient_term(term, divisor)
+        factor = quotient_term(term, divisor)
         if factor is not None and coefficient % scale == 0:
             whole[factor] = coefficient // scale
         elif factor is not None and not term and not divisor:
@@ -228,15 +166,15 @@ def _divide(p: Polynomial, d: Polynomial, ranges: KnownRanges) -> tuple[Polynomi
             ranges = shared_ranges({**ranges, **least})
     if not rest or _within(rest, d, ranges):
         return whole, rest
-    if _within(_add(rest, d), d, ranges):
-        return _add(whole, {(): 1}, -1), _add(rest, d)
+    if _within(add(rest, d), d, ranges):
+        return add(whole, {(): 1}, -1), add(rest, d)
     quotient, remainder = _reduced(rest, divisor, scale, ranges)
-    return _add(whole, quotient), remainder
+    return add(whole, quotient), remainder
 
 
 def _reduced(rest: Polynomial, divisor: Monomial, scale: int, ranges: KnownRanges) -> tuple[Polynomial, Polynomial]:
     """Quotient and remainder atoms of a rest that is not certainly below the divisor; nested divisions are merged."""
-    left, right = _expression(rest), _expression({divisor: scale})
+    left, right = expression_of(rest), expression_of({divisor: scale})
     if not divisor and len(rest) == 1:
         ((term, coefficient),) = rest.items()
         if coefficient == 1 and len(term) == 1 and isinstance(term[0], Binary):
@@ -254,12 +192,12 @@ def _reduced(rest: Polynomial, divisor: Monomial, scale: int, ranges: KnownRange
         # (x // c + k) // d = (x + c*k) // (c*d)
         quotient = _divide(polynomial(shifted[0], ranges), {(): shifted[1] * scale}, ranges)[0]
         return quotient, {(Binary("%", left, right),): 1}
-    for common in _common_factors(rest, scale) if not divisor else ():
+    for common in common_factors(rest, scale) if not divisor else ():
         # (c*x + y) // (c*d) = x // d and (c*x + y) % (c*d) = c * (x % d) + y, for 0 <= y < c
-        coarse, fine = _split(rest, common)
+        coarse, fine = split(rest, common)
         if not fine or _within(fine, {(): common}, ranges):
             quotient, remainder = _divide(coarse, {(): scale // common}, ranges)
-            return quotient, _add(fine, remainder, common)
+            return quotient, add(fine, remainder, common)
     return {(Binary("//", left, right),): 1}, {(Binary("%", left, right),): 1}
 
 
@@ -272,34 +210,12 @@ def _shifted_quotient(p: Polynomial) -> tuple[Expr, int] | None:
     return None
 
 
-def _common_factors(p: Polynomial, scale: int) -> list[int]:
-    """Divisors of `scale` that are common to it and to some coefficient, largest first."""
-    return sorted({gcd(scale, coefficient) for coefficient in p.values()} - {1}, reverse=True)
-
-
-def _split(p: Polynomial, factor: int) -> tuple[Polynomial, Polynomial]:
-    """(x, y) with p = factor*x + y, where y takes the terms that the factor does not divide."""
-    coarse = {term: c // factor for term, c in p.items() if c % factor == 0}
-    fine = {term: c for term, c in p.items() if c % factor}
-    quotient, constant = divmod(fine.pop((), 0), factor)
-    return _add(coarse, {(): quotient} if quotient else {}), _add(fine, {(): constant} if constant else {})
-
-
-def _quotient_term(term: Monomial, divisor: Monomial) -> Monomial | None:
-    remaining = list(term)
-    for atom in divisor:
-        if atom not in remaining:
-            return None
-        remaining.remove(atom)
-    return tuple(remaining)
-
-
 def _within(rest: Polynomial, d: Polynomial, ranges: KnownRanges) -> bool:
     """Whether 0 <= rest < d holds for all values in the ranges."""
     low = _limit(rest, ranges, -1)
     if low is None or low < 0:
         return False
-    slack = _limit(_add(_add(d, rest, -1), {(): 1}, -1), ranges, -1)
+    slack = _limit(add(add(d, rest, -1), {(): 1}, -1), ranges, -1)
     return slack is not None and slack >= 0
 
 
@@ -368,7 +284,7 @@ def _pushed(p: Polynomial, name: str, ranges: KnownRanges, sign: int) -> Polynom
     pushed: Polynomial = {}
     for term, coefficient in p.items():
         if Var(name) not in term:
-            pushed = _add(pushed, {term: coefficient})
+            pushed = add(pushed, {term: coefficient})
             continue
         upward = (coefficient > 0) == (sign > 0)
         end = polynomial(high if upward else low, ranges.free)
@@ -376,8 +292,8 @@ def _pushed(p: Polynomial, name: str, ranges: KnownRanges, sign: int) -> Polynom
         power = len(term) - len(factor)
         value: Polynomial = {factor: coefficient}
         for _ in range(power):
-            value = _multiply(value, end)
-        pushed = _add(pushed, value)
+            value = multiply(value, end)
+        pushed = add(pushed, value)
     return pushed
 
 
@@ -404,9 +320,9 @@ def _relaxed(p: Polynomial, name: str | None, ranges: KnownRanges, sign: int) ->
             scale = divisor // gcd(divisor, coefficient)
             value = polynomial(left, ranges)
             if (coefficient > 0) != (sign > 0):
-                value = _add(value, {(): 1 - divisor})
+                value = add(value, {(): 1 - divisor})
             without = {t: c * scale for t, c in p.items() if t != term}
-            return _add(without, _multiply(value, {rest: 1}), coefficient * scale // divisor), scale
+            return add(without, multiply(value, {rest: 1}), coefficient * scale // divisor), scale
     return None
 
 
@@ -473,68 +389,39 @@ def _compound_bounds(atom: Expr, ranges: KnownRanges) -> tuple[int | None, int |
             return None, None
 
 
-def _expression(p: Polynomial) -> Expr:
-    """The canonical expression of a polynomial: terms in a fixed order, positive first, constant last."""
-    terms = sorted((t for t in p if t), key=lambda t: (p[t] < 0, tuple(_key(a) for a in t)))
-    result: Expr | None = None
-    for term in terms:
-        product = _product(term)
-        size = abs(p[term])
-        if size != 1:
-            product = Binary("*", product, Const(size))
-        if result is None:
-            result = product if p[term] > 0 else Binary("*", _product(term), Const(p[term]))
-        else:
-            result = Binary("+" if p[term] > 0 else "-", result, product)
-    constant = p.get((), 0)
-    if result is None:
-        return Const(constant)
-    if constant:
-        return Binary("+" if constant > 0 else "-", result, Const(abs(constant)))
-    return result
-
-
-def _product(term: Monomial) -> Expr:
-    """The product of a monomial's atoms."""
-    product: Expr = term[0]
-    for atom in term[1:]:
-        product = Binary("*", product, atom)
-    return product
-
-
 @lru_cache(maxsize=262144)
 def _simplify_plain(expr: Expr) -> Expr:
-    return _expression(polynomial(expr, KnownRanges()))
+    return expression_of(polynomial(expr, KnownRanges()))
 
 
-def simplify(expr: int | Expr, ranges: Ranges = _NO_RANGES) -> Expr:
+def simplify(expr: int | Expr, ranges: Ranges = NO_RANGES) -> Expr:
     """The canonical form of an integer expression; `ranges` of variables allow more to be cancelled."""
     expr = as_expr(expr)
     if isinstance(expr, Const | Var):
         return expr
     if not ranges:
         return _simplify_plain(expr)
-    return _expression(polynomial(expr, _known(ranges)))
+    return expression_of(polynomial(expr, _known(ranges)))
 
 
-def bounds_of(expr: int | Expr, ranges: Ranges = _NO_RANGES) -> tuple[int | None, int | None]:
+def bounds_of(expr: int | Expr, ranges: Ranges = NO_RANGES) -> tuple[int | None, int | None]:
     """Lowest and highest value of an integer expression, None where no integer limit is known."""
     ranges = _known(ranges)
     return _bounds(polynomial(as_expr(expr), ranges), ranges)
 
 
-def equal(a: int | Expr, b: int | Expr, ranges: Ranges = _NO_RANGES) -> bool:
+def equal(a: int | Expr, b: int | Expr, ranges: Ranges = NO_RANGES) -> bool:
     """Whether two integer expressions have the same polynomial, hence are equal for all values of their variables."""
-    return not _add(polynomial(as_expr(a), ranges), polynomial(as_expr(b), ranges), -1)
+    return not add(polynomial(as_expr(a), ranges), polynomial(as_expr(b), ranges), -1)
 
 
-def linear_form(expr: Expr, ranges: Ranges = _NO_RANGES) -> tuple[dict[Expr, int], int]:
+def linear_form(expr: Expr, ranges: Ranges = NO_RANGES) -> tuple[dict[Expr, int], int]:
     """({atom: coefficient}, constant) of an index; a product of several atoms counts as one atom."""
     p = polynomial(expr, _known(ranges))
-    return {_product(t): c for t, c in p.items() if t}, p.get((), 0)
+    return {product_of(t): c for t, c in p.items() if t}, p.get((), 0)
 
 
-def simplify_scalar(expr: Expr, ranges: Ranges = _NO_RANGES) -> Expr:
+def simplify_scalar(expr: Expr, ranges: Ranges = NO_RANGES) -> Expr:
     """Simplify the integer parts of any expression: indices of accesses and comparisons of indices.
 
     Comparisons that the ranges decide become `True` or `False`; `and`, `or`, `not` and `where` fold over them.
@@ -543,25 +430,25 @@ def simplify_scalar(expr: Expr, ranges: Ranges = _NO_RANGES) -> Expr:
     match expr:
         case Access(tensor, index):
             return Access(tensor, tuple(_simplify_index(i, ranges) for i in index))
-        case Binary(op, left, right) if op in _DECIDE:
+        case Binary(op, left, right) if op in DECIDE:
             a, b = _simplify_side(left, ranges), _simplify_side(right, ranges)
-            if not (_is_index(a) and _is_index(b)):
+            if not (is_index(a) and is_index(b)):
                 return expr if a is left and b is right else Binary(op, a, b)
-            low, high = _bounds(_add(polynomial(a, ranges), polynomial(b, ranges), -1), ranges)
-            decided = _DECIDE[op](low, high)
+            low, high = _bounds(add(polynomial(a, ranges), polynomial(b, ranges), -1), ranges)
+            decided = DECIDE[op](low, high)
             return Binary(op, a, b) if decided is None else Const(decided)
         case Call("not", (operand,)):
             inside = simplify_scalar(operand, ranges)
             return Const(not inside.value) if isinstance(inside, Const) else Call("not", (inside,))
         case Binary("and" | "or" as op, left, right):
-            return _fold_boolean(op, simplify_scalar(left, ranges), simplify_scalar(right, ranges))
+            return fold_boolean(op, simplify_scalar(left, ranges), simplify_scalar(right, ranges))
         case Call("where", (condition, yes, no)):
             c = simplify_scalar(condition, ranges)
             if isinstance(c, Const):
                 return simplify_scalar(yes if c.value else no, ranges)
             a, b = simplify_scalar(yes, ranges), simplify_scalar(no, ranges)
             return a if a == b else Call("where", (c, a, b))
-        case Call("u32", (place,)) if _is_index(place):
+        case Call("u32", (place,)) if is_index(place):
             return Call("u32", (simplify(place, ranges),))
         case _:
             return rebuild(expr, lambda e: simplify_scalar(e, ranges))
@@ -569,7 +456,7 @@ def simplify_scalar(expr: Expr, ranges: Ranges = _NO_RANGES) -> Expr:
 
 def _simplify_index(index: Expr, ranges: Ranges) -> Expr:
     """An index simplified; one that reads tensors as far as it does not."""
-    if _is_index(index):
+    if is_index(index):
         return simplify(index, ranges)
     match index:
         case Call("where", (condition, yes, no)):
@@ -582,66 +469,10 @@ def _simplify_index(index: Expr, ranges: Ranges) -> Expr:
             return simplify_scalar(index, ranges)
         case _:
             made = rebuild(index, lambda e: _simplify_index(e, ranges))
-            return simplify(made, ranges) if made is not index and _is_index(made) else made
+            return simplify(made, ranges) if made is not index and is_index(made) else made
 
 
 def _simplify_side(expr: Expr, ranges: Ranges) -> Expr:
     """One side of a comparison."""
     made = simplify_scalar(expr, ranges)
-    return simplify(made, ranges) if _is_index(made) else made
-
-
-def _is_index(expr: Expr) -> bool:
-    """Whether an expression consists of iterators, sizes and integer arithmetic only."""
-    match expr:
-        case Var():
-            return True
-        case Const(value):
-            return isinstance(value, int) and not isinstance(value, bool)
-        case Binary("+" | "-" | "*" | "//" | "%", left, right):
-            return _is_index(left) and _is_index(right)
-        case Call("minimum" | "maximum" | "neg", args):
-            return all(_is_index(a) for a in args)
-        case Call("where", (condition, yes, no)):
-            return _is_condition(condition) and _is_index(yes) and _is_index(no)
-        case _:
-            return False
-
-
-def _is_condition(expr: Expr) -> bool:
-    """Whether an expression compares indices, or combines such comparisons."""
-    match expr:
-        case Const(bool()):
-            return True
-        case Binary(op, left, right) if op in _DECIDE:
-            return _is_index(left) and _is_index(right)
-        case Binary("and" | "or", left, right):
-            return _is_condition(left) and _is_condition(right)
-        case Call("not", (operand,)):
-            return _is_condition(operand)
-        case _:
-            return False
-
-
-def _fold_boolean(op: str, a: Expr, b: Expr) -> Expr:
-    absorbing = Const(op == "or")
-    if absorbing in (a, b):
-        return absorbing
-    neutral = Const(op == "and")
-    if a == neutral:
-        return b
-    return a if b == neutral else Binary(op, a, b)
-
-
-def _certain(yes: bool, no: bool) -> bool | None:
-    return True if yes else False if no else None
-
-
-_DECIDE: dict[str, Callable[[int | None, int | None], bool | None]] = {
-    "<": lambda low, high: _certain(high is not None and high < 0, low is not None and low >= 0),
-    "<=": lambda low, high: _certain(high is not None and high <= 0, low is not None and low > 0),
-    ">": lambda low, high: _certain(low is not None and low > 0, high is not None and high <= 0),
-    ">=": lambda low, high: _certain(low is not None and low >= 0, high is not None and high < 0),
-    "==": lambda low, high: _certain(low == 0 == high, (low or 0) > 0 or (high or 0) < 0),
-    "!=": lambda low, high: _certain((low or 0) > 0 or (high or 0) < 0, low == 0 == high),
-}
+    return simplify(made, ranges) if is_index(made) else made

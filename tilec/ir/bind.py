@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tilec.errors import UsageError, did_you_mean
-from tilec.ir.algebra import Ranges, simplify, simplify_scalar
+from tilec.ir.algebra import simplify, simplify_scalar
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Const, Expr, Reduce, TensorExpr, Var, operands, rebuild, substitute, variables
 from tilec.ir.graph import Graph, Node, Tensor
+from tilec.ir.known_ranges import Ranges
 from tilec.ir.size_facts import ContradictionError, SizeFacts, accepted_divisor, settled
 from tilec.ir.sizes import Constraint, SymbolRange, broken_constraints
 

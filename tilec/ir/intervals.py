@@ -13,8 +13,9 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.algebra import Ranges, bounds_of, simplify
+from tilec.ir.algebra import bounds_of, simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, Var
+from tilec.ir.known_ranges import Ranges
 
 Ints = NDArray[np.int64]
 N = TypeVar("N")

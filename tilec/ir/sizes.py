@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import lcm
 
-from tilec.ir.algebra import KnownRanges, bounds_of, linear_form
+from tilec.ir.algebra import bounds_of, linear_form
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Const, Expr, Var
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.reads import at_least_zero
 from tilec.ir.text import text_of
 

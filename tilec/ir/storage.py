@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Buffer
 from tilec.ir.types import TTYPES, tensor_bytes
 

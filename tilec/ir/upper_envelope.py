@@ -12,9 +12,10 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 
-from tilec.ir.algebra import Polynomial, bounds_of, polynomial, simplify
+from tilec.ir.algebra import bounds_of, polynomial, simplify
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Call, Const, Expr, Var, substitute, variables
+from tilec.ir.polynomials import Polynomial
 
 EXACT = 3
 """Sizes of each symbol, from 0 on, at which two expressions are compared exactly; from there on their quotients are

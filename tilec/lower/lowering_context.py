@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isinf
 
-from tilec.ir.algebra import KnownRanges, linear_form, simplify
+from tilec.ir.algebra import linear_form, simplify
 from tilec.ir.expr import NEUTRAL, Const, Expr, Scalar, TensorExpr, Var, constant_value, operands
 from tilec.ir.graph import Tensor
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.plan import Group, Plan, PlanLevel, Variant, tile_levels
 from tilec.ir.reads import at_least_zero
 from tilec.ir.sizes import algebra_ranges

@@ -10,10 +10,11 @@ from math import prod
 
 import numpy as np
 
-from tilec.ir.algebra import KnownRanges, bounds_of, linear_form, polynomial, simplify
+from tilec.ir.algebra import bounds_of, linear_form, polynomial, simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, Var, constant_value, rebuild, substitute, variables, walk
 from tilec.ir.group_windows import Flags
 from tilec.ir.intervals import Candidates, Ints, Symbolic
+from tilec.ir.known_ranges import KnownRanges
 
 _MAX_DEPTH = 3
 _MAX_POSITIONS = 1 << 16

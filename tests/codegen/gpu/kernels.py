@@ -6,8 +6,8 @@ from tests.emulator.kernels import built, region
 from tests.programs import DRAM, buffer, compute, load, loop, tensor, whole
 from tilec.codegen.gpu.kernel import kernel_of
 from tilec.emulator import ORDERS, Shape
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import constant_value
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Allocate, Program, StoreTiles
 from tilec.ir.types import numpy_dtype

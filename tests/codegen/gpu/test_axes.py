@@ -6,8 +6,8 @@ from tests.codegen.gpu.kernels import rows_program
 from tilec.codegen.gpu.axes import axis
 from tilec.codegen.gpu.kernel_state import KernelState, with_ranges
 from tilec.codegen.gpu.lanes import LaneMaps, Lanes
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import Const
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.text import parse_expr
 
 LO = "u*32 + maximum(c*40 + where(b == 0, 0, b*10 + 20) - 40, 0)"

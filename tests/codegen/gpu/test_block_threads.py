@@ -10,8 +10,8 @@ from tilec.codegen.gpu.block_threads import resident_blocks
 from tilec.codegen.gpu.kernel import kernel_of
 from tilec.codegen.gpu.lane_registers import FREE, registers_of
 from tilec.codegen.gpu.lanes import lane_maps
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import Const
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Allocate, StoreTiles
 from tilec.spec.machine_costs import GpuCosts
 

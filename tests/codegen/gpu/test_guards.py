@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilec.codegen.gpu.guards import below, between, depend
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import Binary, Call, Const, Var
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.text import parse_expr
 
 ALL = {"a": 3, "b": 5, "v": 8}

@@ -15,10 +15,10 @@ from tilec.codegen.cpu.c_api import tables
 from tilec.codegen.gpu.c_text import Names
 from tilec.codegen.gpu.index_text import index_text
 from tilec.ir import codec
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import Const
 from tilec.ir.graph import Inline
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.text import parse_expr, parse_tensor, text_of
 from tilec.ir.types import numpy_dtype
 

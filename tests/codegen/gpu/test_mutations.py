@@ -11,9 +11,9 @@ from tests.codegen.gpu.mutations import mutants
 from tests.emulator.kernels import HEADER, emulator_cache, needs_compiler, region
 from tilec.codegen.gpu.kernel import kernel_of
 from tilec.emulator import ORDERS, EmulatedKernel, Shape, build_kernels
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import constant_value
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.types import numpy_dtype
 from tilec.lower.lowering import lower
 from tilec.scheduler import schedule

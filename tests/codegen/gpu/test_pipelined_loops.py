@@ -10,8 +10,8 @@ from tests.emulator.kernels import built, needs_compiler, region
 from tests.programs import buffer, compute, load, loop, tensor, whole
 from tilec.codegen.gpu.kernel import kernel_of
 from tilec.emulator import ORDERS, Shape
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import constant_value
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Allocate, Fill, StoreTiles
 from tilec.ir.types import numpy_dtype
 from tilec.ir.verify.program import check_program

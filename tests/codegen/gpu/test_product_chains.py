@@ -10,8 +10,8 @@ from tests.scheduler.running import device
 from tilec.codegen.gpu.kernel import kernel_of
 from tilec.emulator import ORDERS, Shape
 from tilec.emulator.emulate import sample
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import constant_value
+from tilec.ir.known_ranges import KnownRanges
 from tilec.lower.lowering import lower
 from tilec.scheduler.schedule import schedule
 from tilec.spec.recipe import ScheduleOptions

@@ -12,8 +12,8 @@ from tests.programs import buffer, compute, load, loop, tensor, whole
 from tilec.codegen.gpu.kernel import kernel_of
 from tilec.emulator import ORDERS, Shape
 from tilec.errors import UnsupportedError
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import constant_value
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Allocate, Fill, StoreTiles
 from tilec.spec.resolve import device_source, parse_device
 

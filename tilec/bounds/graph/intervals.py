@@ -15,10 +15,11 @@ from tilec.bounds.einsum.einsum import Einsum
 from tilec.bounds.einsum.lower import needed
 from tilec.bounds.graph.contractions import bits_of, bytes_of, contraction_of
 from tilec.bounds.graph.links import Paths, Reader, chain_of, next_reader
-from tilec.ir.algebra import Ranges, bounds_of
+from tilec.ir.algebra import bounds_of
 from tilec.ir.bind import iterator_ranges
 from tilec.ir.expr import Expr, accesses, constant_value
 from tilec.ir.graph import Graph, Node
+from tilec.ir.known_ranges import Ranges
 
 MAX_NODES = 96
 """Maximal number of nodes of an interval."""

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tilec.bounds.plan.whole_sums import whole_sums
-from tilec.ir.algebra import Ranges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.bind import iterator_ranges
 from tilec.ir.expr import Access, Expr, TensorExpr, accesses, operands, rebuild, substitute
 from tilec.ir.graph import Graph, Node, Port, Tensor
+from tilec.ir.known_ranges import Ranges
 from tilec.ir.plan import Group, Plan
 from tilec.ir.reads import is_gathered
 

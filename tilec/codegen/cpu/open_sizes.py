@@ -9,7 +9,7 @@ from types import MappingProxyType
 from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.kernel_ir import Dim, Tile
 from tilec.codegen.cpu.stride_analysis import form_of
-from tilec.ir.algebra import Ranges, bounds_of, shared_ranges, simplify, simplify_scalar
+from tilec.ir.algebra import bounds_of, simplify, simplify_scalar
 from tilec.ir.expr import (
     Access,
     Binary,
@@ -24,6 +24,7 @@ from tilec.ir.expr import (
     variables,
     walk,
 )
+from tilec.ir.known_ranges import Ranges, shared_ranges
 from tilec.ir.sizes import ANY_SIZE, SymbolRange, algebra_ranges, pivot_sizes
 
 FAR = 1 << 10

@@ -24,8 +24,8 @@ from tilec.codegen.cpu.rewrite_tiles import rewrite_tiles
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.verify_kernel import check_kernel
 from tilec.errors import TilecError
-from tilec.ir.algebra import Ranges
 from tilec.ir.expr import accesses
+from tilec.ir.known_ranges import Ranges
 from tilec.ir.program import Program
 from tilec.ir.sizes import SymbolRange
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from tilec.codegen.cpu.kernel_ir import For, If, KernelIR, ParallelNest, Step, Tile
 from tilec.codegen.cpu.simplify_ranges import extend_ranges, simplify_in_ranges
-from tilec.ir.algebra import Ranges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, as_expr, constant_value
+from tilec.ir.known_ranges import Ranges
 
 Rewrite = Callable[[Tile, Ranges], Sequence[Step]]
 """The steps that take the place of a tile, in the ranges of loop variables that take more than one value."""

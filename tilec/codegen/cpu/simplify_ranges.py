@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilec.ir.algebra import KnownRanges, Ranges, bounds_of, linear_form, shared_ranges, simplify, simplify_scalar
+from tilec.ir.algebra import bounds_of, linear_form, simplify, simplify_scalar
 from tilec.ir.expr import Binary, Call, Const, Expr, walk
+from tilec.ir.known_ranges import KnownRanges, Ranges, shared_ranges
 
 
 def extend_ranges(ranges: Ranges, more: Mapping[str, tuple[Expr, Expr]]) -> KnownRanges:

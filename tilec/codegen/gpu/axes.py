@@ -8,8 +8,9 @@ from tilec.codegen.gpu.guards import below
 from tilec.codegen.gpu.kernel_state import LANE, KernelState, with_ranges
 from tilec.codegen.gpu.lanes import Lanes
 from tilec.errors import UnsupportedError
-from tilec.ir.algebra import KnownRanges, bounds_of, simplify
+from tilec.ir.algebra import bounds_of, simplify
 from tilec.ir.expr import Binary, Const, Expr, Var
+from tilec.ir.known_ranges import KnownRanges
 
 UNROLLED = 64
 """The longest loop that a pragma unrolls."""

@@ -6,8 +6,9 @@ from collections.abc import Sequence, Set
 from math import prod
 
 from tilec.codegen.gpu.spread_loops import spread_nest, spread_nests
-from tilec.ir.algebra import KnownRanges, bounds_of
+from tilec.ir.algebra import bounds_of
 from tilec.ir.expr import Binary, Expr, constant_value
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.lifetimes import statements
 from tilec.ir.program import (
     Allocate,

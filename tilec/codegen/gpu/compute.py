@@ -19,8 +19,8 @@ from tilec.codegen.gpu.operands import Operand, Points
 from tilec.codegen.gpu.point_value import load_operands, name_shared, point_value
 from tilec.codegen.gpu.scalar_text import combined, loaded, stored
 from tilec.codegen.gpu.warpgroup_tile import multiply_by_warpgroups
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import NEUTRAL, Access, Binary, Const, Expr, Var, substitute, walk
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Buffer, ComputeTile
 from tilec.ir.text import tensor_text
 from tilec.ir.types import TTYPES

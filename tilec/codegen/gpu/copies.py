@@ -10,8 +10,9 @@ from tilec.codegen.gpu.guards import between
 from tilec.codegen.gpu.index_text import is_multiple
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.scalar_text import loaded, stored
-from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Scalar, Var, substitute
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Buffer
 from tilec.ir.types import HALVES
 

@@ -17,8 +17,9 @@ from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.scalar_text import Scalars, loaded, stored
 from tilec.codegen.gpu.slots import own_place
 from tilec.errors import UnsupportedError
-from tilec.ir.algebra import KnownRanges, bounds_of, simplify, simplify_scalar
+from tilec.ir.algebra import bounds_of, simplify, simplify_scalar
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, substitute
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.matrix_units import Span
 from tilec.ir.program import Buffer
 from tilec.ir.types import TTYPES

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import gcd
 
 from tilec.codegen.gpu.c_text import Names
-from tilec.ir.algebra import KnownRanges, bounds_of, linear_form
+from tilec.ir.algebra import bounds_of, linear_form
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, walk
+from tilec.ir.known_ranges import KnownRanges
 
 _OPERATORS = {"and": "&&", "or": "||"}
 

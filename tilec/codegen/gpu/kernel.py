@@ -18,9 +18,10 @@ from tilec.codegen.gpu.pipelined_loops import Pipeline, begin_first, begin_next
 from tilec.codegen.gpu.spread_loops import free_variables, iterations, numbered, spread_nest
 from tilec.errors import UnsupportedError
 from tilec.ir.address_spaces import places
-from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.concurrency import iterations_per_unit
 from tilec.ir.expr import Const, Expr, Var, constant_value
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.lifetimes import statements
 from tilec.ir.matrix_units import MatrixUnit
 from tilec.ir.program import (

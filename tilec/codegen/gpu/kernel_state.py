@@ -14,8 +14,9 @@ from tilec.codegen.gpu.lanes import LaneMap, LaneMaps, idle_lanes
 from tilec.codegen.gpu.scalar_text import FAST
 from tilec.errors import UnsupportedError
 from tilec.ir.address_spaces import address_spaces, place_bytes
-from tilec.ir.algebra import KnownRanges, bounds_of, linear_form, simplify
+from tilec.ir.algebra import bounds_of, linear_form, simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Buffer, Loop, Program
 from tilec.ir.storage import position, stored_shape, swizzle_period
 from tilec.ir.types import HALVES, TTYPES

@@ -8,8 +8,9 @@ from tilec.codegen.gpu.axes import Axis
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lanes import axis_lanes
 from tilec.codegen.gpu.slots import element
-from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Buffer, ComputeTile
 from tilec.ir.types import HALVES
 

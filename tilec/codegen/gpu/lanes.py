@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from tilec.codegen.gpu.index_text import is_data_dependent
 from tilec.errors import UnsupportedError
-from tilec.ir.algebra import KnownRanges, bounds_of, simplify
+from tilec.ir.algebra import bounds_of, simplify
 from tilec.ir.expr import (
     Access,
     Binary,
@@ -29,6 +29,7 @@ from tilec.ir.expr import (
     substitute,
     variables,
 )
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.lane_counts import lane_counts
 from tilec.ir.lifetimes import statements
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit, Span, matrix_product

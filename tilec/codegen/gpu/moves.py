@@ -12,8 +12,9 @@ from tilec.codegen.gpu.kernel_state import THREAD, KernelState, with_ranges
 from tilec.codegen.gpu.register_moves import move_registers
 from tilec.codegen.gpu.scalar_text import loaded, stored
 from tilec.errors import UnsupportedError
-from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Scalar, Var, constant_value
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Buffer
 from tilec.ir.types import TTYPES
 

@@ -12,8 +12,9 @@ from tilec.codegen.gpu.copies import WIDEST, contiguous
 from tilec.codegen.gpu.guards import depend
 from tilec.codegen.gpu.index_text import is_data_dependent
 from tilec.codegen.gpu.kernel_state import KernelState
-from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Access, Binary, Const, Expr, Var, substitute, variables
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Buffer
 from tilec.ir.types import TTYPES
 

@@ -19,8 +19,9 @@ from typing import Self
 from tilec.codegen.gpu.copies import Copy
 from tilec.codegen.gpu.kernel_state import KernelState, shared_pointer, with_ranges
 from tilec.codegen.gpu.moves import move
-from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value, substitute
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.lifetimes import is_asynchronous
 from tilec.ir.program import Allocate, Buffer, LoadTiles, Loop
 

@@ -11,8 +11,9 @@ from tilec.codegen.gpu.guards import depend
 from tilec.codegen.gpu.kernel_state import KernelState, upper, with_ranges
 from tilec.codegen.gpu.lanes import axis_lanes
 from tilec.codegen.gpu.slots import element
-from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, substitute
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.types import TTYPES
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lanes import iterator_along, own_element
 from tilec.codegen.gpu.scalar_text import loaded
-from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Access, Binary, Const, Expr, substitute
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Buffer, ComputeTile
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tilec.codegen.gpu.index_text import index_text
 from tilec.codegen.gpu.kernel_state import KernelState, with_ranges
-from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, Var, variables
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Allocate, ComputeTile, Loop, Statement, StoreTiles
 
 

@@ -22,8 +22,9 @@ from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.matrix_sums import around_product, begin_sums, declare_sums, put_sums
 from tilec.codegen.gpu.warpgroup_instructions import WarpgroupInstruction
 from tilec.errors import UnsupportedError
-from tilec.ir.algebra import KnownRanges, linear_form, simplify
+from tilec.ir.algebra import linear_form, simplify
 from tilec.ir.expr import Access, Binary, Const, Expr, Var, constant_value, substitute, variables
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit, reads_in_memory
 from tilec.ir.program import Buffer
 from tilec.ir.storage import panel_stride, panel_width, row_dimension, strides

@@ -14,9 +14,10 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text, size_of
 from tilec.importer.sums import summed, wide
 from tilec.importer.value import Value
-from tilec.ir.algebra import Ranges, simplify, simplify_scalar
+from tilec.ir.algebra import simplify, simplify_scalar
 from tilec.ir.evaluate import neutral
 from tilec.ir.expr import Const, Expr
+from tilec.ir.known_ranges import Ranges
 from tilec.ir.types import TTYPES, numpy_dtype
 
 NOWHERE = (1 << 62) - 1

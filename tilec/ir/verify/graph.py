@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tilec.ir.algebra import Ranges, bounds_of, equal, simplify
+from tilec.ir.algebra import bounds_of, equal, simplify
 from tilec.ir.bind import bound_node, iterator_ranges
 from tilec.ir.call_segments import segment_of
 from tilec.ir.expr import (
@@ -21,6 +21,7 @@ from tilec.ir.expr import (
     walk,
 )
 from tilec.ir.graph import Graph, Node
+from tilec.ir.known_ranges import Ranges
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.sizes import legal_sizes, sizes_text
 from tilec.ir.text import tensor_text

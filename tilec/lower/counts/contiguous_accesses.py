@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Access, Binary, Const, Expr, accesses, variables
 from tilec.ir.intervals import Symbolic
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Buffer, ComputeTile
 from tilec.ir.propagate import propagate, read_window
 from tilec.ir.reads import is_gathered, reads

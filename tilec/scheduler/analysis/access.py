@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tilec.ir.algebra import Ranges, polynomial, simplify
+from tilec.ir.algebra import polynomial, simplify
 from tilec.ir.expr import (
     Access,
     Binary,
@@ -20,6 +20,7 @@ from tilec.ir.expr import (
     variables,
     walk,
 )
+from tilec.ir.known_ranges import Ranges
 from tilec.spec.machine_costs import MachineCosts
 
 

@@ -2,9 +2,9 @@
 
 from tests.programs import buffer, loop
 from tilec.codegen.cpu.passes.peel_open_loops import peel_open_loop
-from tilec.ir.algebra import KnownRanges
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const, Var
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Allocate
 from tilec.ir.text import parse_expr, text_of
 

@@ -24,8 +24,9 @@ from tilec.codegen.cpu.passes.window_storage import BufferWindow, UnplacedBuffer
 from tilec.codegen.cpu.simplify_ranges import at_least, extend_ranges, simplify_in_ranges
 from tilec.codegen.cpu.target import LOCAL_BYTES, CpuTarget
 from tilec.errors import UnsupportedError
-from tilec.ir.algebra import Ranges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, Scalar, Var, accesses, constant_value, substitute, variables
+from tilec.ir.known_ranges import Ranges
 from tilec.ir.program import (
     Allocate,
     Barrier,

@@ -10,7 +10,7 @@ from tilec.codegen.cpu.extents import equal_extents, extent_of, product
 from tilec.codegen.cpu.kernel_ir import Dim, Storage, Tile
 from tilec.codegen.cpu.simplify_ranges import extend_ranges, simplify_in_ranges
 from tilec.codegen.cpu.stride_analysis import form_of
-from tilec.ir.algebra import Ranges, simplify, simplify_scalar
+from tilec.ir.algebra import simplify, simplify_scalar
 from tilec.ir.expr import (
     Access,
     Binary,
@@ -25,6 +25,7 @@ from tilec.ir.expr import (
     substitute,
     variables,
 )
+from tilec.ir.known_ranges import Ranges
 from tilec.ir.program import Combine, ComputeTile
 from tilec.ir.scalars import type_of
 

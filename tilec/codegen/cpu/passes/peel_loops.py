@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilec.codegen.cpu.simplify_ranges import extend_ranges, simplify_in_ranges
-from tilec.ir.algebra import Ranges
 from tilec.ir.expr import Binary, Const, Expr, substitute, variables
+from tilec.ir.known_ranges import Ranges
 from tilec.ir.program import Allocate, ComputeTile, Loop, Statement
 
 

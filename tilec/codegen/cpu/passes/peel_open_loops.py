@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilec.codegen.cpu.simplify_ranges import at_least, extend_ranges, simplify_in_ranges
-from tilec.ir.algebra import Ranges, linear_form
+from tilec.ir.algebra import linear_form
 from tilec.ir.expr import Binary, Call, Const, Expr, substitute, variables
+from tilec.ir.known_ranges import Ranges
 from tilec.ir.program import Allocate, ComputeTile, Loop, Statement
 
 ZERO, ONE = Const(0), Const(1)

@@ -9,8 +9,9 @@ from math import gcd
 from tilec.codegen.cpu.guards import conjuncts
 from tilec.codegen.cpu.kernel_ir import If, Step, Tile
 from tilec.codegen.cpu.simplify_ranges import simplify_in_ranges
-from tilec.ir.algebra import Ranges, linear_form, simplify, simplify_scalar
+from tilec.ir.algebra import linear_form, simplify, simplify_scalar
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, children, constant_value, rebuild, variables
+from tilec.ir.known_ranges import Ranges
 from tilec.ir.program import ComputeTile
 from tilec.ir.verify.structure import is_integer
 

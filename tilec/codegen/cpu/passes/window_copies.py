@@ -5,8 +5,9 @@ from __future__ import annotations
 from tilec.codegen.cpu.kernel_ir import For, Storage, Tile
 from tilec.codegen.cpu.passes.flatten_statements import Box, copy_tile, fill_tile
 from tilec.codegen.cpu.simplify_ranges import at_least, extend_ranges, simplify_in_ranges
-from tilec.ir.algebra import Ranges, simplify
+from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, Scalar, Var
+from tilec.ir.known_ranges import Ranges
 
 
 def filled_copy(

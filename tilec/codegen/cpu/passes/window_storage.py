@@ -13,8 +13,8 @@ from tilec.codegen.cpu.extents import Extent, product
 from tilec.codegen.cpu.kernel_ir import Storage
 from tilec.codegen.cpu.passes.buffer_uses import buffer_uses, flat
 from tilec.codegen.cpu.simplify_ranges import at_least
-from tilec.ir.algebra import Ranges
 from tilec.ir.expr import Const, Expr, Scalar
+from tilec.ir.known_ranges import Ranges
 from tilec.ir.program import Buffer, LoadTiles, Statement, StoreTiles
 
 Shape = tuple[Expr, ...]
