@@ -8,7 +8,7 @@ import signal
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from tests.conformance.cases import Case, collect
 from tests.conformance.judge import Result
@@ -17,7 +17,7 @@ from tests.open_conformance.__main__ import sampled
 from tests.open_conformance.judge import judged_open
 from tests.open_conformance.opened import opened, resized
 from tests.open_conformance.other_sizes import KINDS, other_sizes, repeated
-from tests.open_conformance.references import in_child
+from tests.open_conformance.references import References, in_child
 from tests.open_conformance.table import behind, by_operator
 
 RUN = ["add_bcast", "concat_2d_axis_1", "gemm_beta"]
@@ -144,6 +144,19 @@ def test_the_table_counts_what_is_lost() -> None:
 def test_a_peer_that_dies_accepts_nothing() -> None:
     assert in_child(lambda: [1]) == [1]
     assert in_child(lambda: os.kill(os.getpid(), signal.SIGKILL)) is None
+
+
+def test_a_peer_rounds_to_16_bits_at_the_end_only() -> None:
+    one = numpy_helper.from_array(np.float16(1), "one")
+    nodes = [helper.make_node("Add", ["x", "one"], ["more"]), helper.make_node("Sub", ["more", "one"], ["y"])]
+    ports = [[helper.make_tensor_value_info(name, TensorProto.FLOAT16, [2])] for name in "xy"]
+    graph = helper.make_graph(nodes, "g", *ports, [one])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    x = np.float16([1e-4, 0.3])
+    *rounded, single = References(model, {"x": x}, ["y"]).expected({"x": x})
+    assert rounded[-1][0][0] == 0
+    assert single[0].dtype == np.float16
+    np.testing.assert_allclose(single[0], x, rtol=1e-3)
 
 
 def test_nothing_is_empty_that_may_not_grow() -> None:

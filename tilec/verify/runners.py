@@ -214,10 +214,10 @@ class DoubleReference:
         import numpy as np
         import onnx
 
-        from tilec.verify.double_model import in_double
+        from tilec.verify.wider_model import widened
 
         wide = {key: a.astype(np.float64) if a.dtype == np.float32 else a for key, a in feeds.items()}
-        result = _alone(in_double(with_one_output(self._model, name)), name, wide)
+        result = _alone(widened(with_one_output(self._model, name)), name, wide)
         declared = next(port for port in self._model.graph.output if port.name == name).type.tensor_type.elem_type
         single = result.dtype == np.float64 and declared != onnx.TensorProto.DOUBLE
         return result.astype(np.float32) if single else result
