@@ -12,7 +12,7 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-torch torch-timing mutants replay fuzz fuzz-open fuzz-quantised outside exports quantised
+.PHONY: help demo test test-all test-torch torch-timing torch-models mutants replay fuzz fuzz-open fuzz-quantised outside exports quantised
 .PHONY: faults odd-values traces open-zoo gpu-zoo on-gpu conformance open-conformance lint format features schema
 .PHONY: docs docs-tables clean browser
 .DELETE_ON_ERROR:
@@ -56,6 +56,10 @@ torch-timing: export PYTHONDONTWRITEBYTECODE :=
 torch-timing: $(READY) ## time modules through torch.compile beside inductor and OpenVINO, e.g. ARGS="bert --peers inductor"
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]' openvino
 	@$(BIN)/python -m tests.torch_backend.timing $(ARGS)
+
+torch-models: $(READY) ## models of packages through torch.compile, judged by eager PyTorch, e.g. ARGS="bert --types bf16"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]'
+	@$(BIN)/python -m tests.torch_models $(ARGS)
 
 replay: $(READY) ## show what a change alters in the plans of small networks; UPDATE=1 accepts it
 	$(BIN)/pytest -q -n 2 --tb=short tests/replay $(if $(UPDATE),--update-golden)

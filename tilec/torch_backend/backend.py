@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch.utils._python_dispatch import _disable_current_modes
@@ -22,14 +21,12 @@ from tilec.api.compiling import compiler_started
 from tilec.errors import UnavailableError, UsageError
 from tilec.torch_backend import operators
 from tilec.torch_backend.compiled_graph import CompiledGraph
+from tilec.torch_backend.decompositions import decompositions
 from tilec.torch_backend.options import Options, chosen_options
 from tilec.torch_backend.partition import parts_compiled
 from tilec.torch_backend.translation import UntranslatableError, can_translate
 
 assert operators.__all__  # translations are registered when they are imported
-
-KEPT = (torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default,)
-"""Operators that are translated whole, for they say more than what they decompose into."""
 
 
 def compile_graph(
@@ -56,7 +53,7 @@ def compile_graph(
     compiled = functools.partial(_compile, statics=statics, options=chosen)
     with compiler_started(chosen.device):
         backend = aot_autograd(
-            fw_compiler=_refuse, bw_compiler=_refuse, inference_compiler=compiled, decompositions=_decompositions()
+            fw_compiler=_refuse, bw_compiler=_refuse, inference_compiler=compiled, decompositions=decompositions()
         )
         made: Callable[..., Any] = backend(module, example_inputs)
     return made
@@ -108,9 +105,3 @@ def _refuse(_module: fx.GraphModule, _inputs: Sequence[Any]) -> Callable[..., An
         "backend tilec compiles inference only, and gradients flow through this graph",
         hint="Call the model under torch.inference_mode() or torch.no_grad().",
     )
-
-
-@functools.cache
-def _decompositions() -> dict[Any, Callable[..., Any]]:
-    table = core_aten_decompositions()
-    return {target: rule for target, rule in table.items() if target not in KEPT}

@@ -1,0 +1,1 @@
+"""Models of packages through `torch.compile(backend="tilec")`, judged by eager PyTorch."""

@@ -1,0 +1,138 @@
+"""`python -m tests.torch_models [MODEL...]`: models of packages through `torch.compile(backend="tilec")`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+from tests.cpu_limit import Finished, run_limited
+from tests.torch_models.environment import ROOT, interpreter
+
+HELP = """\
+Each model is made with random weights and called three times, at two sizes, in a process of its own. Results are
+compared with those of eager PyTorch: values with float64, types, shapes and strides with a run in the same types.
+
+`in tilec` is the share of a model's operators that tilec takes, `native` the share of these that no other runtime runs.
+"""
+
+KINDS = ("f32", "bf16", "f16")
+"""Types: of the model, by autocast, of the model after `half()`."""
+
+COLUMNS = ("model", "from", "type", "verdict", "in tilec", "native", "graphs", "compiled", "first call, CPU s", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A model in one type: what its process said, and that of inductor where it was asked for."""
+
+    name: str
+    family: str
+    kind: str
+    said: dict[str, Any]
+    peer: dict[str, Any] | None = None
+
+    @property
+    def right(self) -> bool:
+        """Whether results are those of eager PyTorch."""
+        return not self.said["faults"]
+
+    @property
+    def share(self) -> float | None:
+        """The share of a model's operators that run in native code."""
+        total, nodes = self.said.get("total"), self.said.get("nodes")
+        return self.said["taken"] / total * self.said["native"] / nodes if total and nodes else None
+
+    def line(self) -> str:
+        """Of the table."""
+        said = self.said
+        verdict = "equal" if self.right else "; ".join(said["faults"][:3])
+        if self.right and said.get("strides"):
+            verdict = f"equal, other strides ({len(said['strides'])})"
+        seconds = [f"{each['seconds']:.0f}" for each in (said, self.peer) if each and each.get("seconds")]
+        cells = (
+            self.name, self.family, self.kind, verdict.replace("|", "/").replace("\n", " "),
+            _share(said, "taken", "total"), _share(said, "native", "nodes"),
+            said.get("graphs", ""), said.get("compilations", ""), " / ".join(seconds),
+            f"{said['error']:.0e}" if "error" in said else "",
+        )  # fmt: skip
+        return f"| {' | '.join(map(str, cells))} |"
+
+
+def main(words: Sequence[str]) -> int:
+    """Returns 1 where a model fails or computes something else."""
+    parser = argparse.ArgumentParser(
+        "tests.torch_models", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="default: all")
+    parser.add_argument("--types", nargs="*", default=KINDS[:1], choices=KINDS, help="default: f32")
+    parser.add_argument("--by", default="tilec", choices=("tilec", "onnxruntime"), help="who runs what is translated")
+    parser.add_argument("--inductor", action="store_true", help="print the CPU seconds of inductor's first call, too")
+    parser.add_argument("--limit", type=float, default=300.0, help="CPU seconds of a model (default: 300)")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="take each Nth model only")
+    parser.add_argument("--json", type=Path, help="write everything there")
+    asked = parser.parse_args(words)
+    python = interpreter()
+    listed = json.loads(_output([str(python), "-m", "tests.torch_models.names"]))
+    if unknown := [name for name in asked.models if name not in listed]:
+        parser.error(f"no model {', '.join(unknown)}; there are {', '.join(listed)}")
+    rows: list[Row] = []
+    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
+    for name in (asked.models or list(listed))[:: asked.every]:
+        for kind in asked.types:
+            said = _said(python, name, kind, "tilec", asked.by, asked.limit)
+            peer = _said(python, name, kind, "inductor", asked.by, asked.limit) if asked.inductor else None
+            rows.append(Row(name, listed[name], kind, said, peer))
+            print(rows[-1].line(), flush=True)
+            if asked.json:
+                asked.json.write_text(json.dumps([_as_json(row) for row in rows], indent=1), encoding="utf-8")
+    print("\n" + summary(rows))
+    return int(not all(row.right for row in rows))
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """How many are right, and the geometric mean of the native shares."""
+    shares = [max(row.share, 1e-3) for row in rows if row.share is not None]
+    mean = f"; native share {100 * geometric_mean(shares):.1f} % in geometric mean" if shares else ""
+    same = sum(row.right and not row.said.get("strides") for row in rows)
+    return f"{sum(row.right for row in rows)} of {len(rows)} equal, {same} in strides too{mean}"
+
+
+def _said(python: Path, name: str, kind: str, backend: str, by: str, limit: float) -> dict[str, Any]:
+    done = run_limited([str(python), "-m", "tests.torch_models.one", name, kind, backend, by], limit)
+    lines = done.output.strip().splitlines()
+    try:
+        said: dict[str, Any] = json.loads(lines[-1]) if lines else {}
+    except ValueError:
+        said = {}
+    if "faults" not in said:
+        said = {"faults": [f"ends: {_end(done)}"]}
+    return {**said, "errors": "" if not said["faults"] else done.errors[-4000:]}
+
+
+def _end(done: Finished) -> str:
+    last = done.errors.strip().splitlines()[-1:] or [f"exit {done.code}"]
+    return done.ended or last[0][:200]
+
+
+def _output(command: list[str]) -> str:
+    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip().splitlines()
+    return lines[-1]
+
+
+def _share(said: dict[str, Any], part: str, whole: str) -> str:
+    return f"{said[part]}/{said[whole]}" if said.get(whole) else ""
+
+
+def _as_json(row: Row) -> dict[str, Any]:
+    return {"model": row.name, "type": row.kind, **row.said, "inductor": row.peer}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,214 @@
+"""`python -m tests.torch_models.one NAME TYPE BACKEND [by]`: one model, as JSON on the last line of the output.
+
+`by` is `tilec`, or `onnxruntime`: then that runs what the translation made, which takes seconds instead of a minute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import json
+import logging
+import resource
+import sys
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree
+
+from tests.torch_models.case import Call
+from tests.torch_models.judge import faults, other_strides, worst
+from tests.torch_models.models import CASES
+
+MEMORY = 12 << 30
+"""Bytes that a process may write to."""
+
+
+def main(name: str, kind: str, backend: str, by: str = "tilec") -> None:
+    """Print what became of a model."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    logging.getLogger("torch").setLevel(logging.ERROR)
+    torch.backends.mha.set_fastpath_enabled(False)  # eager kernels of one whole layer that no compiler sees
+    case = CASES[name]
+    torch.manual_seed(0)
+    model = case.build().eval()
+    calls = case.calls(model)
+    if kind == "f16":
+        model, calls = model.half(), [_as(call, torch.float16) for call in calls]
+    said: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="tilec-models-") as cache, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        taken = Taken(Path(cache), by)
+        seen: dict[str, Any] = {}
+        try:
+            with torch.no_grad(), taken.watched() if backend == "tilec" else contextlib.nullcontext():
+                seen = _judged(model, calls, kind, taken.backend if backend == "tilec" else backend)
+        except Exception as fault:
+            said.append(f"fails: {type(fault).__name__}: {str(fault)[:300]}")
+            print(traceback.format_exc(), file=sys.stderr)
+        seen |= {"graphs": torch._dynamo.utils.counters["stats"]["unique_graphs"], **taken.figures()}
+        seen["kept"] = sorted({str(each.message) for each in caught if "PyTorch keeps" in str(each.message)})
+    seen["faults"] = said + seen.get("faults", [])
+    print(json.dumps(seen))
+
+
+def _judged(model: nn.Module, calls: list[Call], kind: str, backend: Any) -> dict[str, Any]:
+    """The faults, the largest error, the results that lie otherwise in memory, seconds of the first call."""
+    said: list[str] = []
+    strides: list[str] = []
+    seconds, largest = 0.0, 0.0
+    exact_model = copy.deepcopy(model).double()
+    run = torch.compile(copy.deepcopy(model), backend=backend)
+    for number, call in enumerate(calls):
+        exact = _called(exact_model, _as(call, torch.float64), "f64")
+        eager = _called(model, copy.deepcopy(call), kind)
+        given = copy.deepcopy(call)
+        before = _seconds()
+        ours = _called(run, given, kind)
+        seconds = seconds or _seconds() - before
+        said += [f"call {number}, {each}" for each in faults(ours, eager, exact, kind)]
+        strides += [f"call {number}, {each}" for each in other_strides(ours, eager)]
+        largest = max(largest, worst(ours, exact))
+    return {"faults": said, "strides": strides, "error": largest, "seconds": seconds}
+
+
+def _called(run: Callable[..., Any], call: Call, kind: str) -> Any:
+    """The results, and the arguments, which a call may have written to."""
+    arguments, named = call
+    with torch.autocast("cpu", torch.bfloat16) if kind == "bf16" else contextlib.nullcontext():
+        return run(*arguments, **named), _tensors_of(call)
+
+
+def _tensors_of(call: Call) -> list[Any]:
+    return [_pytree.tree_leaves(each) for each in (*call[0], *call[1].values())]
+
+
+def _as(call: Call, dtype: torch.dtype) -> Call:
+    """A copy of the arguments with floating-point tensors of another type."""
+    copied = copy.deepcopy(call)
+    made: Call = _pytree.tree_map(functools.partial(_converted, dtype=dtype), copied)
+    return made
+
+
+def _converted(leaf: Any, dtype: torch.dtype) -> Any:
+    if isinstance(leaf, Tensor):
+        return leaf.to(dtype) if leaf.is_floating_point() else leaf
+    for layer in getattr(leaf, "layers", ()) if not isinstance(leaf, nn.Module) else ():  # a cache of transformers
+        for each, value in vars(layer).items():
+            if isinstance(value, Tensor) and value.is_floating_point():
+                setattr(layer, each, value.to(dtype))
+        if isinstance(getattr(layer, "dtype", None), torch.dtype):
+            layer.dtype = dtype
+    for inner in ("self_attention_cache", "cross_attention_cache"):
+        if hasattr(leaf, inner):
+            _converted(getattr(leaf, inner), dtype)
+    return leaf
+
+
+def _seconds() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+class Taken:
+    """The backend, and what it took of a model's graphs."""
+
+    def __init__(self, cache: Path, by: str) -> None:
+        self._cache, self._by = cache, by
+        self.total, self.taken, self.compilations = 0, 0, 0
+        self.left: Counter[str] = Counter()
+        self.nodes, self.native = 0, 0
+        self.reasons: Counter[str] = Counter()
+
+    @property
+    def backend(self) -> Callable[..., Any]:
+        """Compiles into a cache of its own."""
+        from tilec.torch_backend import compile_graph
+
+        return functools.partial(compile_graph, options={"cache": str(self._cache)})
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Count nodes of graphs and of what becomes models."""
+        from tilec.torch_backend import backend, compiled_graph
+
+        lower, begin, opened = backend.aot_autograd, compiled_graph.translate, compiled_graph._opened
+
+        def lowered(**hooks: Any) -> Any:
+            inner = hooks["inference_compiler"]
+
+            def counted(module: Any, inputs: Any) -> Any:
+                self.total += _calls(module)
+                self.left.update(str(node.target) for node in module.graph.nodes if node.op == "call_function")
+                return inner(module, inputs)
+
+            return lower(**{**hooks, "inference_compiler": counted})
+
+        def translated(module: Any, *rest: Any, **more: Any) -> Any:
+            made = begin(module, *rest, **more)
+            self.taken += _calls(module)
+            self.compilations += 1
+            self.left.subtract(str(node.target) for node in module.graph.nodes if node.op == "call_function")
+            self._placed(made.model)
+            return made
+
+        backend.aot_autograd, compiled_graph.translate = lowered, translated
+        if self._by == "onnxruntime":
+            compiled_graph._opened = _Peer
+        try:
+            yield
+        finally:
+            backend.aot_autograd, compiled_graph.translate = lower, begin
+            compiled_graph._opened = opened
+
+    def _placed(self, model: Any) -> None:
+        """Count what of a translated model is native."""
+        from tilec.importer import import_model
+
+        path = self._cache / "translated.onnx"
+        path.write_bytes(model.SerializeToString())
+        placement = import_model(path, fallback="allow").graph.placement
+        self.nodes += placement.total
+        self.native += placement.total - len(placement.fallback)
+        self.reasons.update(f"{each.op}: {each.reason}" for each in placement.fallback)
+
+    def figures(self) -> dict[str, Any]:
+        """All counts."""
+        return {
+            "total": self.total, "taken": self.taken, "compilations": self.compilations,
+            "left": {name: count for name, count in self.left.items() if count > 0},
+            "nodes": self.nodes, "native": self.native, "reasons": dict(self.reasons.most_common(5)),
+        }  # fmt: skip
+
+
+class _Peer:
+    """onnxruntime in the place of a session."""
+
+    def __init__(self, data: bytes, _options: Any) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+    def run(self, names: None, feeds: Mapping[str, Any]) -> Any:
+        return self._session.run(names, dict(feeds))
+
+    def addressed(self, _shapes: Any) -> None:
+        return None
+
+
+def _calls(module: Any) -> int:
+    return sum(node.op == "call_function" for node in module.graph.nodes)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,20 @@
+"""What ATen operators decompose into before they are translated."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._decomp import core_aten_decompositions
+
+KEPT = (torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default,)
+"""Operators that are translated whole, for they say more than what they decompose into."""
+
+
+@functools.cache
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """Operator -> its rule, without those that are translated whole."""
+    table = core_aten_decompositions()
+    return {target: rule for target, rule in table.items() if target not in KEPT}
