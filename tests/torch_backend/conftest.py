@@ -1,10 +1,11 @@
-"""Graphs are compiled in this process, which saves a start of Python and TVM for each."""
+"""Graphs are compiled in this process alone, which saves starts of Python and TVM for each."""
 
 from contextlib import nullcontext
 
 import pytest
 
 from tilec.api import compiling, worker
+from tilec.scheduler.parallel.child_process import without_children
 
 
 @pytest.fixture(autouse=True)
@@ -12,3 +13,5 @@ def in_this_process(monkeypatch):
     monkeypatch.setattr(compiling, "_run", worker.build)
     backend = pytest.importorskip("tilec.torch_backend.backend", reason="pip install tilec[torch]")
     monkeypatch.setattr(backend, "compiler_started", lambda device: nullcontext())
+    with without_children():
+        yield

@@ -145,7 +145,7 @@ def test_indices_are_looked_at_in_every_call(compiled):
         for ids in (torch.tensor([1, 9]), torch.tensor([0, 3])):
             near(run(ids), module(ids))
         for wrong in (10, -11, 1 << 40):
-            with pytest.raises(UsageError, match=f"index {wrong} at"):
+            with pytest.raises(IndexError, match="index out of range in self"):
                 run(torch.tensor([0, wrong]))
 
 
@@ -185,7 +185,10 @@ def test_operators_without_translation_stay_in_pytorch(compiled):
 
     assert torch.ops.aten.erfinv.default not in OPERATORS
     run, x = compiled(Mixed(), fullgraph=True), torch.randn(5, 3)
-    with torch.no_grad(), pytest.warns(UserWarning, match=r"PyTorch keeps .*: aten\.erfinv\.default$"):
+    with (
+        torch.no_grad(),
+        pytest.warns(UserWarning, match=r"PyTorch runs 1 operator of a graph of 8(.|\n)*aten\.erfinv"),
+    ):
         near(run(x), Mixed()(x))
 
 

@@ -6,7 +6,6 @@ buffers are constants of the model. What has no translation stays in PyTorch.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,11 +19,10 @@ from torch.utils._python_dispatch import _disable_current_modes
 from tilec.api.compiling import compiler_started
 from tilec.errors import UnavailableError, UsageError
 from tilec.torch_backend import operators
-from tilec.torch_backend.compiled_graph import CompiledGraph
 from tilec.torch_backend.decompositions import decompositions
 from tilec.torch_backend.options import Options, chosen_options
-from tilec.torch_backend.partition import parts_compiled
-from tilec.torch_backend.translation import UntranslatableError, can_translate
+from tilec.torch_backend.partition import compiled_parts
+from tilec.torch_backend.rescue import boxed
 
 assert operators.__all__  # translations are registered when they are imported
 
@@ -63,27 +61,11 @@ def _compile(
     module: fx.GraphModule, _inputs: Sequence[Any], *, statics: Mapping[int, torch.Tensor], options: Options
 ) -> Callable[..., Any]:
     """One functional graph of core ATen operators."""
-    calls = [node for node in module.graph.nodes if node.op == "call_function"]
-    if not calls:
-        return _boxed(module)
+    if not any(node.op == "call_function" for node in module.graph.nodes):
+        return boxed(module)
     constants = _constants(module, statics)
     with _disable_current_modes():  # parameters are real tensors, not those that tracing pretends
-        if all(can_translate(node) for node in calls):
-            with contextlib.suppress(UntranslatableError):
-                return CompiledGraph(module, constants, options)
-        return _boxed(parts_compiled(module, constants, options))
-
-
-def _boxed(run: Callable[..., Any]) -> Callable[[list[Any]], Any]:
-    """A callable that takes all arguments in one list and empties it, as AOTAutograd wants them."""
-
-    def call(args: list[Any]) -> Any:
-        given = list(args)
-        args.clear()
-        return run(*given)
-
-    call._boxed_call = True  # type: ignore[attr-defined]
-    return call
+        return compiled_parts(module, constants, options)
 
 
 def _constants(module: fx.GraphModule, statics: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:

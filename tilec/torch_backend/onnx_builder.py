@@ -17,9 +17,14 @@ IR_VERSION = 9
 
 
 class OnnxBuilder:
-    """Nodes in topological order. Values are names; equal small constants are stored once."""
+    """Nodes in topological order. Values are names; equal small constants are stored once.
+
+    `origins` maps the nodes emitted to the `origin` that they were emitted for.
+    """
 
     def __init__(self) -> None:
+        self.origin = ""
+        self.origins: dict[str, str] = {}
         self.inputs: list[onnx.ValueInfoProto] = []
         self.outputs: list[onnx.ValueInfoProto] = []
         self._nodes: list[onnx.NodeProto] = []
@@ -35,6 +40,7 @@ class OnnxBuilder:
         """A node with this number of outputs."""
         names = [self._name(op.lower()) for _ in range(results)]
         given = {name: value for name, value in attributes.items() if value is not None}
+        self.origins[names[0]] = self.origin
         self._nodes.append(helper.make_node(op, list(inputs), names, name=names[0], **given))
         return names
 

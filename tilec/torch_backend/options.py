@@ -18,6 +18,7 @@ class Options:
     specialize       whether sizes that are seen often get models of their own: `off`, `likely`
     cache            folder of compiled models (None: that of the user)
     threads          threads that take part in a run (None: PyTorch's number)
+    strict           whether what has no translation is an error, and does not stay in PyTorch
     """
 
     device: str = "host"
@@ -26,6 +27,7 @@ class Options:
     specialize: str | None = None
     cache: str | None = None
     threads: int | None = None
+    strict: bool = False
 
 
 def chosen_options(mode: str | None, given: Mapping[str, Any] | None) -> Options:

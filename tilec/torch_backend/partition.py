@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
-import warnings
+import operator
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import fx
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
+from tilec.torch_backend.blame import blamed
 from tilec.torch_backend.compiled_graph import CompiledGraph
 from tilec.torch_backend.options import Options
-from tilec.torch_backend.translation import UntranslatableError, can_translate
+from tilec.torch_backend.report import Kept, Report, reason_of, reasons, tell
+from tilec.torch_backend.rescue import Boxed, Rescued, boxed
+from tilec.torch_backend.translation import UntranslatableError, refused_operators
 
 log = logging.getLogger("tilec")
 
@@ -21,45 +25,91 @@ LEAST = 2
 """Operators of a part that is worth a model of its own."""
 
 
-class _Translated(OperatorSupportBase):
+def compiled_parts(module: fx.GraphModule, constants: Mapping[int, torch.Tensor], options: Options) -> Boxed:
+    """A graph as a callable that tilec runs as far as it can, and PyTorch the rest; one warning names that.
+
+    `constants` are parameters, by position. Raises UnsupportedError where `options` are strict and something is left.
+    """
+    splitting = _Splitting(options)
+    run = splitting.compiled(module, constants)
+    tell(Report(_calls(module), splitting.native, splitting.kept), options.strict)
+    return run
+
+
+@dataclass
+class _Splitting:
+    """A graph while it is split into parts: the calls that PyTorch keeps, by name, and the number that tilec runs."""
+
+    options: Options
+    kept: dict[str, Kept] = field(default_factory=dict)
+    native: int = 0
+
+    def compiled(self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor]) -> Boxed:
+        """A graph, or a part of one. It is compiled whole; where that fails, its parts between the operators to blame
+        are; and where no operator is, PyTorch runs it."""
+        refused = refused_operators(module)
+        if not refused:
+            try:
+                run = CompiledGraph(module, constants, self.options)
+            except UntranslatableError as error:
+                refused = {error.node: str(error)} if error.node else {}
+                reason = str(error)
+            except Exception as error:
+                log.debug("a graph does not compile", exc_info=True)
+                refused, reason = blamed(module, constants, error), reason_of(error)
+            else:
+                self.native += _calls(module)
+                return run if self.options.strict else Rescued(run, module)
+            if not refused:
+                self.kept |= reasons(module, {node.name: reason for node in module.graph.nodes if _is_call(node)})
+                return boxed(module)
+        self.kept |= reasons(module, refused)
+        return boxed(self._split(module, constants, refused))
+
+    def _split(
+        self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor], refused: Mapping[str, str]
+    ) -> fx.GraphModule:
+        """The graph with modules in the place of the parts between operators that are refused."""
+        placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+        values = {placeholders[position].name: tensor for position, tensor in constants.items()}
+        copied = fx.GraphModule(module, _copy(module.graph))
+        partitioner = CapabilityBasedPartitioner(copied, _Supported(refused), allows_single_node_partition=False)
+        fused = partitioner.fuse_partitions(partitioner.propose_partitions())
+        for node in list(fused.graph.nodes):
+            if node.op != "call_module":
+                continue
+            part = fused.get_submodule(str(node.target))
+            assert isinstance(part, fx.GraphModule)
+            if _calls(part) < LEAST:
+                continue
+            given = {
+                n: values[arg.name]
+                for n, arg in enumerate(node.args)
+                if isinstance(arg, fx.Node) and arg.name in values
+            }
+            several = isinstance(_output(part), tuple | list)
+            fused.set_submodule(str(node.target), _Part(self.compiled(part, given), several))
+        return fused
+
+
+class _Supported(OperatorSupportBase):
+    """All calls but those that are refused, by name, and what picks from their results."""
+
+    def __init__(self, refused: Mapping[str, str]) -> None:
+        self._refused = refused
+
     def is_node_supported(self, _submodules: Mapping[str, torch.nn.Module], node: fx.Node) -> bool:
-        return can_translate(node)
-
-
-def parts_compiled(module: fx.GraphModule, constants: Mapping[int, torch.Tensor], options: Options) -> fx.GraphModule:
-    """The graph with parts that tilec runs; one warning names the operators that stay in PyTorch."""
-    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
-    values = {placeholders[position].name: tensor for position, tensor in constants.items()}
-    calls = [node for node in module.graph.nodes if node.op == "call_function"]
-    left = sorted({str(node.target) for node in calls if not can_translate(node)})
-    partitioner = CapabilityBasedPartitioner(module, _Translated(), allows_single_node_partition=False)
-    fused = partitioner.fuse_partitions(partitioner.propose_partitions())
-    for node in list(fused.graph.nodes):
-        if node.op != "call_module":
-            continue
-        part = fused.get_submodule(str(node.target))
-        assert isinstance(part, fx.GraphModule)
-        if sum(each.op == "call_function" for each in part.graph.nodes) < LEAST:
-            continue
-        given = {
-            n: values[arg.name] for n, arg in enumerate(node.args) if isinstance(arg, fx.Node) and arg.name in values
-        }
-        try:
-            compiled = CompiledGraph(part, given, options)
-        except UntranslatableError as error:
-            left.append(str(error))
-            continue
-        several = isinstance(_output(part), tuple | list)
-        fused.set_submodule(str(node.target), _Part(compiled, several))
-    if left:
-        warnings.warn(f"PyTorch keeps what tilec does not translate: {', '.join(left)}", UserWarning, stacklevel=2)
-    return fused
+        while node.op == "call_function" and not _is_call(node):
+            source = node.args[0]
+            assert isinstance(source, fx.Node)
+            node = source
+        return node.op == "call_function" and node.name not in self._refused
 
 
 class _Part(torch.nn.Module):
     """A compiled part in the place of a module."""
 
-    def __init__(self, compiled: CompiledGraph, several: bool) -> None:
+    def __init__(self, compiled: Boxed, several: bool) -> None:
         super().__init__()
         self._compiled = compiled
         self._several = several
@@ -67,7 +117,23 @@ class _Part(torch.nn.Module):
     def forward(self, *args: object) -> object:
         """The results of the part; one that is not in a tuple alone."""
         results = self._compiled(list(args))
-        return tuple(results) if self._several else results[0]
+        return (tuple(results) if self._several else results[0]) if isinstance(results, list) else results
+
+
+def _copy(graph: fx.Graph) -> fx.Graph:
+    """A graph of the same nodes, under the same names."""
+    copied = fx.Graph()
+    copied.output(copied.graph_copy(graph, {}))
+    return copied
+
+
+def _is_call(node: fx.Node) -> bool:
+    return node.op == "call_function" and node.target is not operator.getitem
+
+
+def _calls(module: fx.GraphModule) -> int:
+    """The number of calls of a graph, without those that pick one of several results."""
+    return sum(map(_is_call, module.graph.nodes))
 
 
 def _output(part: fx.GraphModule) -> object:

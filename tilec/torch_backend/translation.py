@@ -23,7 +23,11 @@ from tilec.torch_backend.values import ONNX_TYPES, Number, Size, Tensor
 
 
 class UntranslatableError(Exception):
-    """A graph, or a node of it, that has no translation."""
+    """A graph, or the `node` of it, that has no translation."""
+
+    def __init__(self, reason: str, node: str | None = None) -> None:
+        super().__init__(reason)
+        self.node = node
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +43,14 @@ class Port:
 @dataclass(frozen=True)
 class Translated:
     """The ONNX model of an FX graph. `outputs` are the results that it computes; a result that stands at several
-    positions is one output of the model. Those at other positions of the `results` are None."""
+    positions is one output of the model. Those at other positions of the `results` are None. `origins` maps nodes of
+    the model to those of the graph that they come from."""
 
     model: onnx.ModelProto
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     results: int
+    origins: Mapping[str, str]
 
     @cached_property
     def outputs_at(self) -> list[int | None]:
@@ -149,17 +155,34 @@ def translates(*targets: Any) -> Callable[[F], F]:
     return register
 
 
-def can_translate(node: fx.Node) -> bool:
-    """Whether a call has a translation and only types that ONNX has."""
-    if node.target is operator.getitem:
-        return isinstance(node.args[0], fx.Node) and can_translate(node.args[0])
-    if node.op == "get_attr":
-        return True
-    if node.op != "call_function" or node.target not in OPERATORS:
-        return False
-    results = node.meta.get("val")
-    tensors = results if isinstance(results, tuple | list) else [results]
-    return all(each.dtype in ONNX_TYPES for each in tensors if isinstance(each, torch.Tensor))
+def refused_operators(module: fx.GraphModule) -> dict[str, str]:
+    """The calls of a graph that have no translation with the arguments that they have, and why, by name.
+
+    The graph is translated with a made-up result in the place of what has no translation, so that one such call says
+    nothing of those that follow. Parameters are inputs: their values are not looked at.
+    """
+    t, refused = Translation(), dict[str, str]()
+    for node in module.graph.nodes:
+        if node.op in ("placeholder", "get_attr"):
+            t.known[node] = _stand_in(t, node.name, node.meta.get("val", getattr(module, str(node.target), None)))
+        elif node.op == "call_function":
+            try:
+                t.known[node] = _call(t, node)
+            except UntranslatableError as error:
+                refused[node.name] = str(error)
+                t.known[node] = _stand_in(t, node.name, node.meta.get("val"))
+    return refused
+
+
+def _stand_in(t: Translation, name: str, value: Any) -> Any:
+    """What a value is known as that something else makes."""
+    if isinstance(value, torch.Tensor):
+        return Tensor(name, tuple(value.shape), value.dtype)
+    if isinstance(value, torch.SymInt):
+        return t.symbols.setdefault(str(value), Size(name))
+    if isinstance(value, tuple | list):
+        return [_stand_in(t, name, each) for each in value]
+    return value
 
 
 def translate(module: fx.GraphModule, constants: Mapping[int, torch.Tensor], name: str) -> Translated:
@@ -188,7 +211,7 @@ def translate(module: fx.GraphModule, constants: Mapping[int, torch.Tensor], nam
             case "output":
                 results = node.args[0] if isinstance(node.args[0], tuple | list) else (node.args[0],)
                 outputs = list(_outputs(t, results))
-                return Translated(t.onnx.model(name), tuple(inputs), tuple(outputs), len(results))
+                return Translated(t.onnx.model(name), tuple(inputs), tuple(outputs), len(results), t.onnx.origins)
     raise UntranslatableError("the graph has no output")
 
 
@@ -242,18 +265,34 @@ def _weight(t: Translation, name: str, tensor: torch.Tensor) -> Tensor:
 
 
 def _call(t: Translation, node: fx.Node) -> Any:
+    """What a call makes. Raises UntranslatableError that names the node: whatever a translation raises is a call that
+    it does not know."""
     if node.target is operator.getitem:
         source, index = node.args
         return t.known[source][index]
     function = OPERATORS.get(node.target)
     if function is None:
-        raise UntranslatableError(f"{node.target} has no translation")
-    args, kwargs = _known(t, node.args), {name: _known(t, value) for name, value in node.kwargs.items()}
+        raise UntranslatableError("it has no translation", node.name)
+    t.onnx.origin = node.name
     try:
-        made = function(t, node, *args, **kwargs)
-    except TypeError as error:
-        raise UntranslatableError(f"{node.target} with arguments that are not translated: {error}") from error
-    return _result(made, node.meta.get("val"))
+        for value in (node.meta.get("val"), *(each.meta.get("val") for each in node.all_input_nodes)):
+            _require_types(value)
+        args, kwargs = _known(t, node.args), {name: _known(t, value) for name, value in node.kwargs.items()}
+        return _result(function(t, node, *args, **kwargs), node.meta.get("val"))
+    except UntranslatableError as error:
+        raise UntranslatableError(str(error), node.name) from error
+    except Exception as error:
+        reason = f"its arguments are not translated ({type(error).__name__}: {error})"
+        raise UntranslatableError(reason, node.name) from error
+
+
+def _require_types(value: Any) -> None:
+    """Raise UntranslatableError for tensors that ONNX has not."""
+    for each in value if isinstance(value, tuple | list) else (value,):
+        if isinstance(each, torch.Tensor) and (each.dtype not in ONNX_TYPES or each.layout != torch.strided):
+            raise UntranslatableError(f"it takes or makes elements of {each.dtype}, {each.layout}")
+        if isinstance(each, torch.SymFloat | torch.SymBool):
+            raise UntranslatableError("it takes or makes a number that varies")
 
 
 def _known(t: Translation, value: Any) -> Any:

@@ -1,0 +1,61 @@
+"""A compiled graph that PyTorch stands in for: no call fails because of tilec."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from torch import fx
+
+from tilec.errors import UsageError
+from tilec.torch_backend.report import MORE, reason_of
+
+log = logging.getLogger("tilec")
+
+Boxed = Callable[[list[Any]], Any]
+"""Takes all arguments in one list, which it empties, and returns the list of results."""
+
+
+class Rescued:
+    """Runs `compiled`, and the graph itself in PyTorch where that fails: for one call where its arguments are to blame,
+    for good where the model does not compile. What PyTorch fails at, too, raises PyTorch's error."""
+
+    _boxed_call = True
+
+    def __init__(self, compiled: Boxed, module: fx.GraphModule) -> None:
+        self._compiled: Boxed | None = compiled
+        self._module = module
+        self._warned = False
+
+    def __call__(self, args: list[Any]) -> Any:
+        """Run once."""
+        given = list(args)
+        compiled = self._compiled
+        if compiled is not None:
+            try:
+                return compiled(args)
+            except Exception as error:
+                failed = error
+                log.debug("a compiled graph failed", exc_info=True)
+            if not isinstance(failed, UsageError):
+                self._compiled = None
+        args.clear()
+        results = self._module(*given)
+        if compiled is not None and not self._warned:
+            self._warned = True
+            warnings.warn(f"PyTorch runs a graph: {reason_of(failed)}\n{MORE}", UserWarning, stacklevel=2)
+        return results
+
+
+def boxed(run: Callable[..., Any]) -> Boxed:
+    """A callable that takes all arguments in one list and empties it, as AOTAutograd wants them."""
+
+    def call(args: list[Any]) -> Any:
+        given = list(args)
+        args.clear()
+        return run(*given)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
