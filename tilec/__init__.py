@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         set_seed,
     )
     from tilec.api.stand_in import stand_in as as_onnxruntime
+    from tilec.pytorch import from_exported
     from tilec.runtime import Session, load
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "as_onnxruntime",
     "disable_telemetry_events",
     "enable_telemetry_events",
+    "from_exported",
     "get_all_providers",
     "get_available_providers",
     "get_build_info",
@@ -64,7 +66,7 @@ __all__ = [
     "set_seed",
 ]
 
-_OF_RUNTIME = ("Session", "load")
+_HOMES = {"Session": "runtime", "load": "runtime", "from_exported": "pytorch"}
 _MODULES = ("as_onnxruntime", "capi")
 
 # Where a program puts this module in onnxruntime's place by hand, `import onnxruntime.capi` looks for it here.
@@ -79,6 +81,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"tilec.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'tilec' has no attribute {name!r}")
-    module = importlib.import_module("tilec.runtime" if name in _OF_RUNTIME else "tilec.api")
+    module = importlib.import_module(f"tilec.{_HOMES.get(name, 'api')}")
     value = globals()[name] = getattr(module, name)
     return value

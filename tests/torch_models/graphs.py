@@ -34,12 +34,14 @@ class GraphAttention(nn.Module):
         super().__init__()
         self.heads = heads
         self.linear = nn.Linear(width, width)
-        self.to, self.come = (nn.Parameter(torch.randn(heads, width // heads)) for _ in range(2))
+        self.arriving, self.leaving = (nn.Parameter(torch.randn(heads, width // heads)) for _ in range(2))
 
     def forward(self, x: Tensor, edges: Tensor) -> Tensor:
         source, target = edges
         hidden = self.linear(x).view(len(x), self.heads, -1)
-        scores = functional.leaky_relu((hidden * self.come).sum(-1)[source] + (hidden * self.to).sum(-1)[target], 0.2)
+        scores = functional.leaky_relu(
+            (hidden * self.leaving).sum(-1)[source] + (hidden * self.arriving).sum(-1)[target], 0.2
+        )
         places = target[:, None].expand_as(scores)
         largest = torch.full((len(x), self.heads), -torch.inf, dtype=x.dtype).scatter_reduce(0, places, scores, "amax")
         weights = torch.exp(scores - largest[target])

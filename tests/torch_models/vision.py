@@ -52,7 +52,8 @@ CASES = (
     _timm("test_vit_relpos", 160),
     _timm(
         "swin_tiny_patch4_window7_224",
-        known_as="swin-timm",
+        56,
+        "swin-timm",
         img_size=56,
         embed_dim=16,
         depths=(2, 2),

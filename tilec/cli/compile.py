@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tilec.cli.console import Console
+from tilec.cli.exported_file import model_of
 from tilec.cli.import_ import folder_of
 from tilec.cli.options import (
     AllowUnverified,
@@ -33,7 +34,7 @@ from tilec.pipeline import FILES, compile_model, read_run, read_source
 
 def compile_(
     console: Console,
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="ONNX file.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="ONNX file, or one of torch.export.save (.pt2).")],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -84,7 +85,9 @@ def compile_(
     from tilec.pipeline.kernels_ahead import kernels_ahead
 
     folder = output or folder_of(model)
-    given = flags(
+    model, ranges = model_of(model, folder, console)
+    given = {f"shapes.{symbol}.range": (model.name, list(limits)) for symbol, limits in ranges.items()}
+    given |= flags(
         device=device,
         shapes=shape,
         likely=read_counts(shapes_from).likely() if shapes_from is not None else None,

@@ -122,7 +122,12 @@ def _map(path: Path) -> Buffer:
 
 
 def _not_onnx(path: Path, reason: str) -> ConfigError:
-    return ConfigError(f"this is not an ONNX model: {reason}", str(path), "An ONNX model is a protobuf file (.onnx).")
+    hint = (
+        "`tilec compile` takes exported programs of PyTorch; other commands take the ONNX file that it writes."
+        if path.suffix == ".pt2"
+        else "An ONNX model is a protobuf file (.onnx)."
+    )
+    return ConfigError(f"this is not an ONNX model: {reason}", str(path), hint)
 
 
 def _begins_like_a_model(data: Buffer) -> bool:

@@ -199,7 +199,7 @@ def translate(module: fx.GraphModule, constants: Mapping[int, torch.Tensor], nam
             t.known[node] = _input(t, node)
             inputs.append(Port(node.name, position))
     for node in placeholders:
-        if node not in t.known:
+        if node not in t.known and node.users:
             t.known[node] = _symbol(t, node, [t.known[n] for n in placeholders if isinstance(t.known.get(n), Tensor)])
     outputs: list[Port] = []
     for node in module.graph.nodes:

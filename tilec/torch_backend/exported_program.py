@@ -1,0 +1,214 @@
+"""A program of `torch.export` as an ONNX model whose ports have the names of its signature (A02).
+
+Parameters, and buffers that are not written, are constants of the model. A buffer that is written is an input with its
+value before the call, and an output, `NAME_after`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import onnx
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
+from torch.utils import _pytree
+
+from tilec.errors import UnavailableError, UnsupportedError
+from tilec.torch_backend.decompositions import decompositions
+from tilec.torch_backend.translation import Translated, UntranslatableError, refused_operators, translate
+
+CONSTANTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+WRITTEN = {OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION}
+
+Range = tuple[int, int | None]
+"""The least and the largest size; None: no limit."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A translated program, after its decomposition.
+
+    `translated`  the model; positions are those of the placeholders and of the outputs of the graph
+    `written`     position of an output -> that of the placeholder whose value it is after the call
+    `ranges`      size -> its range, of those that the program limits
+    """
+
+    program: ExportedProgram
+    translated: Translated
+    written: Mapping[int, int]
+    ranges: Mapping[str, Range]
+
+    def state(self) -> dict[int, torch.Tensor]:
+        """The buffers that calls write, by their positions among the placeholders: copies of what the program holds."""
+        names = [node.name for node in _placeholders(self.program.graph_module)]
+        buffers = {spec.arg.name: spec.target for spec in self.program.graph_signature.input_specs if spec.target}
+        return {
+            place: _value(self.program, buffers[names[place]]).clone()
+            for place in self.written.values()
+            if names[place] in buffers
+        }
+
+
+def translated_program(program: ExportedProgram, name: str) -> Exported:
+    """Translate a program.
+
+    Raises UnsupportedError for one with operators that have no translation, which it names, UnavailableError for one on
+    another device than the CPU.
+    """
+    with torch.no_grad():
+        program = program.run_decompositions(dict(decompositions()))
+    for tensor in (*program.state_dict.values(), *program.constants.values()):
+        if isinstance(tensor, torch.Tensor) and tensor.device.type != "cpu":
+            raise UnavailableError(
+                f"the program has a tensor on {tensor.device}", name, "Export the model on the CPU: `model.cpu()`."
+            )
+    module = program.graph_module
+    if refused := refused_operators(module):
+        raise _untranslatable(_listed(module, refused), name)
+    _drop_constant_results(module)
+    written = _written(program)
+    constants = _constants(program, set(written.values()))
+    try:
+        translated = translate(module, constants, name)
+    except UntranslatableError as error:
+        raise _untranslatable(str(error), name) from error
+    names = _size_names(module, constants)
+    _rename_sizes(translated.model, names)
+    return Exported(program, _with_names(translated, _output_names(program)), written, _ranges(program, names))
+
+
+def _drop_constant_results(module: fx.GraphModule) -> None:
+    output = next(node for node in module.graph.nodes if node.op == "output")
+    output.args = (tuple(each if isinstance(each, fx.Node) else None for each in output.args[0]),)
+
+
+def _untranslatable(what: str, name: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the program is not translated: {what}",
+        name,
+        'torch.compile(model, backend="tilec") leaves such operators to PyTorch and compiles the rest.',
+    )
+
+
+def _listed(module: fx.GraphModule, refused: Mapping[str, str]) -> str:
+    """Operators, each with its reason once."""
+    nodes = [node for node in module.graph.nodes if node.name in refused]
+    return "; ".join(dict.fromkeys(f"{node.target}: {refused[node.name]}" for node in nodes))
+
+
+def _placeholders(module: fx.GraphModule) -> list[fx.Node]:
+    return [node for node in module.graph.nodes if node.op == "placeholder"]
+
+
+def _value(program: ExportedProgram, target: str) -> torch.Tensor:
+    """A parameter, buffer or constant."""
+    tensor: torch.Tensor = program.state_dict[target] if target in program.state_dict else program.constants[target]
+    return tensor.detach()
+
+
+def _written(program: ExportedProgram) -> dict[int, int]:
+    """Position of an output -> position of the placeholder that it overwrites."""
+    signature = program.graph_signature
+    places = {node.name: place for place, node in enumerate(_placeholders(program.graph_module))}
+    inputs = {spec.target: spec.arg.name for spec in signature.input_specs if spec.target} | {
+        spec.arg.name: spec.arg.name for spec in signature.input_specs if spec.kind is InputKind.USER_INPUT
+    }
+    return {
+        position: places[inputs[str(spec.target)]]
+        for position, spec in enumerate(signature.output_specs)
+        if spec.kind in WRITTEN
+    }
+
+
+def _constants(program: ExportedProgram, written: set[int]) -> dict[int, torch.Tensor]:
+    """Placeholders, by position, whose values are part of the model."""
+    found: dict[int, torch.Tensor] = {}
+    for position, spec in enumerate(program.graph_signature.input_specs):
+        if spec.kind in CONSTANTS and position not in written:
+            found[position] = _value(program, str(spec.target))
+    return found
+
+
+def _output_names(program: ExportedProgram) -> dict[int, str]:
+    """Position of an output -> its name: the way to it in the results; `NAME_after` where it overwrites an input."""
+    specs = program.graph_signature.output_specs
+    users = [position for position, spec in enumerate(specs) if spec.kind is OutputKind.USER_OUTPUT]
+    tree = _pytree.tree_unflatten(users, program.call_spec.out_spec) if program.call_spec.out_spec else users
+    names = {
+        place: re.sub(r"\W+", "_", _pytree.keystr(way)).strip("_") for way, place in _pytree.tree_leaves_with_path(tree)
+    }
+    named = {place: f"output_{name}" if name.isdigit() else name or "output" for place, name in names.items()}
+    inputs = [node.name for node in _placeholders(program.graph_module)]
+    return named | {position: f"{inputs[place]}_after" for position, place in _written(program).items()}
+
+
+def _with_names(translated: Translated, names: Mapping[int, str]) -> Translated:
+    """The model with its outputs under other names; one that an input or weight has gets `_out` behind it."""
+    graph = translated.model.graph
+    taken = {each.name for each in (*graph.input, *graph.initializer)}
+    taken |= {name for node in graph.node for name in node.output}
+    new: dict[str, str] = {}
+    for port in translated.outputs:
+        if port.name not in new and port.position in names:
+            wanted = names[port.position]
+            while wanted in taken:
+                wanted += "_out"
+            taken.add(wanted)
+            new[port.name] = wanted
+    for node in graph.node:
+        node.output[:] = [new.get(each, each) for each in node.output]
+    for value in graph.output:
+        value.name = new.get(value.name, value.name)
+    outputs = tuple(replace(port, name=new.get(port.name, port.name)) for port in translated.outputs)
+    return replace(translated, outputs=outputs)
+
+
+def _size_names(module: fx.GraphModule, constants: Iterable[int]) -> dict[str, str]:
+    """Symbol of PyTorch -> a name that says whose extent it is: INPUT_dimN."""
+    names: dict[str, str] = {}
+    for position, node in enumerate(_placeholders(module)):
+        value = node.meta.get("val")
+        if position in constants or not isinstance(value, torch.Tensor):
+            continue
+        for dim, size in enumerate(value.shape):
+            if not isinstance(size, int) and size.node.expr.is_symbol:
+                names.setdefault(str(size), f"{node.name}_dim{dim}")
+    return names
+
+
+def _rename_sizes(model: onnx.ModelProto, names: Mapping[str, str]) -> None:
+    for put in model.graph.input:
+        for dim in put.type.tensor_type.shape.dim:
+            if dim.dim_param:
+                dim.dim_param = names.get(dim.dim_param, dim.dim_param)
+
+
+def _ranges(program: ExportedProgram, names: Mapping[str, str]) -> dict[str, Range]:
+    """The ranges of sizes that the program limits beyond 0 and 1."""
+    found: dict[str, Range] = {}
+    for symbol, limits in program.range_constraints.items():
+        low = int(limits.lower)
+        high = int(limits.upper) if limits.upper.is_Integer else None
+        if str(symbol) in names and (high is not None or low > 2):
+            found[names[str(symbol)]] = (low, high)
+    return found
+
+
+def constant_results(program: ExportedProgram) -> dict[int, Any]:
+    """Results that are no tensors and no sizes, by position: truth values, None, texts."""
+    return {
+        position: spec.arg.value
+        for position, spec in enumerate(program.graph_signature.output_specs)
+        if isinstance(spec.arg, ConstantArgument)
+    }
+
+
+def user_outputs(program: ExportedProgram) -> Sequence[int]:
+    """Positions of the results among the outputs of the graph."""
+    specs = program.graph_signature.output_specs
+    return [position for position, spec in enumerate(specs) if spec.kind is OutputKind.USER_OUTPUT]
