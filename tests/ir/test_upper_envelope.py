@@ -31,6 +31,7 @@ def parsed(*texts: str) -> list[Expr]:
         ("maximum(n, m)", "n + m", True),
         ("n", "maximum(n * 2, m)", True),
         ("n", "maximum(m, 7)", False),
+        ("n * (m // n)", "m", False),
     ],
 )
 def test_order_at_all_sizes(a: str, b: str, holds: bool) -> None:

@@ -12,6 +12,8 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 
+import numpy as np
+
 from tilec.ir.algebra import bounds_of, polynomial, simplify
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Call, Const, Expr, Var, substitute, variables
@@ -75,9 +77,10 @@ def _below(a: Expr, b: Expr) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _probed(expr: Expr) -> tuple[int | float, ...]:
-    """Values where all symbols have one size of `PROBES`."""
+    """Values where all symbols have one size of `PROBES`; a quotient by a size of 0 is 0."""
     symbols = variables(expr)
-    return tuple(integer(expr, dict.fromkeys(symbols, size)) for size in PROBES)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return tuple(integer(expr, dict.fromkeys(symbols, size)) for size in PROBES)
 
 
 def _not_negative(expr: Expr, symbols: Sequence[str]) -> bool:

@@ -1,5 +1,6 @@
 """The tile program's verifier: legal programs pass, every kind of illegal one is named, none raises."""
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -399,3 +400,14 @@ def test_large_trip_counts_are_followed() -> None:
     big = replace(program, levels=(DRAM, PlanLevel("shared", 1 << 20)))
     assert check_program(big, {}) == ()
     assert check_program(change(big, Loop, "k1", extent=Const(1023)), {})
+
+
+def test_a_number_of_more_positions_than_can_be_followed_is_none_of_memory() -> None:
+    """Windows whose ends depend on several long loops at once, as those of flattened tensors do, would be arrays of as
+    many elements as all loops together have iterations."""
+    program = matmul(m=1 << 17, n=4, k=1 << 12, tile=1, step=1)
+    first, last = parse_expr("m1 * 2048 + k1"), parse_expr("m1 * 2048 + k1 + 1")
+    tracemalloc.start()
+    check_program(window(program, "A_s", lo=(first, first), hi=(last, last)), {})
+    assert tracemalloc.get_traced_memory()[1] < 1 << 30
+    tracemalloc.stop()

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tilec.ir.evaluate import Points, integer, neutral
-from tilec.ir.expr import NEUTRAL, Const, Expr, TensorExpr
+from tilec.ir.expr import NEUTRAL, Const, Expr, TensorExpr, variables
 from tilec.ir.guarded_reads import GuardedReads
 from tilec.ir.intervals import Candidates
 from tilec.ir.lifetimes import carried, is_asynchronous, statements
@@ -58,11 +59,12 @@ EXACT_POSITIONS = 64
 
 
 MAX_POSITIONS = 1 << 22
-"""Maximal number of iterations of a loop that are followed; a program with a longer one is checked up to there."""
+"""Maximal number of iterations of a loop that are followed, and of positions of several loops at which one number is
+computed; a program with more is checked up to there."""
 
 
 class _TooLongError(Exception):
-    """A loop has more iterations than can be followed."""
+    """Loops have more iterations than can be followed."""
 
 
 @dataclass(slots=True)
@@ -140,6 +142,9 @@ class Dataflow:
     # regions
 
     def _ends(self, expr: Expr, loops: _Loops) -> Ints:
+        used = variables(expr)
+        if prod(trips for loop, trips in loops.loops if loop.variable in used) > MAX_POSITIONS:
+            raise _TooLongError
         return ints(integer(expr, loops.env))
 
     def _region(self, lo: Sequence[Expr], hi: Sequence[Expr], loops: _Loops) -> Region:
