@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tests.torch_models import diffusion, exported, graphs, sound, tables, text, vision
+from tests.torch_models import diffusion, exported, graphs, quantized, sound, tables, text, vision
 
 CASES = {
-    case.name: case for module in (exported, vision, text, sound, diffusion, graphs, tables) for case in module.CASES
+    case.name: case
+    for module in (exported, vision, text, sound, diffusion, graphs, tables, quantized)
+    for case in module.CASES
 }

@@ -65,14 +65,15 @@ def _judged(model: nn.Module, calls: list[Call], kind: str, backend: Any) -> dic
     said: list[str] = []
     strides: list[str] = []
     seconds, largest = 0.0, 0.0
-    exact_model = copy.deepcopy(model).double()
+    exact_model = None
+    with contextlib.suppress(Exception):  # quantised weights have no other type
+        exact_model = copy.deepcopy(model).double()
     run = torch.compile(copy.deepcopy(model), backend=backend)
     for number, call in enumerate(calls):
         eager = _called(model, copy.deepcopy(call), kind)
-        try:
-            exact = _called(exact_model, _as(call, torch.float64), "f64")
-        except RuntimeError:  # some kernels of PyTorch have no f64
-            exact = eager
+        exact = eager
+        with contextlib.suppress(Exception):  # some kernels of PyTorch have no f64
+            exact = _called(exact_model, _as(call, torch.float64), "f64") if exact_model is not None else eager
         given = copy.deepcopy(call)
         before = _seconds()
         ours = _called(run, given, kind)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch._aot_autograd.descriptors import PlainAOTInput
+from torch._functorch._aot_autograd.descriptors import PlainAOTInput, SubclassGetAttrAOTInput
 from torch.utils._python_dispatch import _disable_current_modes
 
 from tilec.api.compiling import compiler_started
@@ -75,11 +75,21 @@ def _constants(module: fx.GraphModule, statics: Mapping[int, torch.Tensor]) -> d
     written = set(metadata.mutated_inp_runtime_indices) if metadata is not None else set()
     found: dict[int, torch.Tensor] = {}
     for position, node in enumerate(n for n in module.graph.nodes if n.op == "placeholder"):
-        source = node.meta.get("desc")
-        tensor = statics.get(source.idx) if isinstance(source, PlainAOTInput) else None
+        tensor = _static(node.meta.get("desc"), statics)
         if tensor is not None and position not in written and tensor.shape == node.meta["val"].shape:
             found[position] = tensor
     return found
+
+
+def _static(source: Any, statics: Mapping[int, torch.Tensor]) -> torch.Tensor | None:
+    """The parameter that an argument is, or a tensor of one of a class of its own, such as a quantised weight."""
+    match source:
+        case PlainAOTInput(idx=position):
+            return statics.get(position)
+        case SubclassGetAttrAOTInput(base=base, attr=name):
+            whole = _static(base, statics)
+            return None if whole is None else getattr(whole, name)
+    return None
 
 
 def _refuse(_module: fx.GraphModule, _inputs: Sequence[Any]) -> Callable[..., Any]:

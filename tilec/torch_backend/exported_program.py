@@ -68,6 +68,7 @@ def translated_program(program: ExportedProgram, name: str) -> Exported:
                 f"the program has a tensor on {tensor.device}", name, "Export the model on the CPU: `model.cpu()`."
             )
     module = program.graph_module
+    _drop_claims(module)
     if refused := refused_operators(module):
         raise _untranslatable(_listed(module, refused), name)
     _drop_constant_results(module)
@@ -87,6 +88,13 @@ def _drop_constant_results(module: fx.GraphModule) -> None:
     output.args = (tuple(each if isinstance(each, fx.Node) else None for each in output.args[0]),)
 
 
+def _drop_claims(module: fx.GraphModule) -> None:
+    """Remove calls that claim what types tensors have, which they do."""
+    for node in _calls(module):
+        if node.target is torch.ops.aten._assert_tensor_metadata.default:
+            module.graph.erase_node(node)
+
+
 def _untranslatable(what: str, name: str) -> UnsupportedError:
     return UnsupportedError(
         f"the program is not translated: {what}",
@@ -99,6 +107,10 @@ def _listed(module: fx.GraphModule, refused: Mapping[str, str]) -> str:
     """Operators, each with its reason once."""
     nodes = [node for node in module.graph.nodes if node.name in refused]
     return "; ".join(dict.fromkeys(f"{node.target}: {refused[node.name]}" for node in nodes))
+
+
+def _calls(module: fx.GraphModule) -> list[fx.Node]:
+    return [node for node in module.graph.nodes if node.op == "call_function"]
 
 
 def _placeholders(module: fx.GraphModule) -> list[fx.Node]:

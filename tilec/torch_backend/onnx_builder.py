@@ -10,10 +10,10 @@ import onnx
 from numpy.typing import ArrayLike, NDArray
 from onnx import helper, numpy_helper
 
-OPSET = 18
-"""The opset of translated graphs: the first with reductions whose axes are inputs throughout."""
+OPSET = 21
+"""The opset of translated graphs: the first with integers of 4 bits."""
 
-IR_VERSION = 9
+IR_VERSION = 10
 
 
 class OnnxBuilder:

@@ -18,6 +18,7 @@ import torch
 from onnx import helper
 from torch import fx
 
+from tilec.torch_backend.few_bits import in_few_bits
 from tilec.torch_backend.onnx_builder import OnnxBuilder
 from tilec.torch_backend.values import ONNX_TYPES, Number, Size, Tensor
 
@@ -261,6 +262,9 @@ def _weight(t: Translation, name: str, tensor: torch.Tensor) -> Tensor:
         array = value.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
     else:
         array = value.numpy()
+    if (few := in_few_bits(array)) is not None:
+        made = t.emit("Cast", t.onnx.weight(few, name), to=ONNX_TYPES[value.dtype])
+        return Tensor(made, tuple(value.shape), value.dtype)
     return Tensor(t.onnx.weight(array, name), tuple(value.shape), value.dtype)
 
 
