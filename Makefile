@@ -12,7 +12,7 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-torch torch-timing torch-models mutants replay fuzz fuzz-open fuzz-quantised outside exports quantised
+.PHONY: help demo test test-all test-torch torch-functions torch-timing torch-models mutants replay fuzz fuzz-open fuzz-quantised outside exports quantised
 .PHONY: faults odd-values traces open-zoo gpu-zoo on-gpu conformance open-conformance lint format features schema
 .PHONY: docs docs-tables clean browser
 .DELETE_ON_ERROR:
@@ -50,6 +50,11 @@ mutants: $(READY) ## plant the faults of tests/mutants/list.yaml one by one; tes
 test-torch: $(READY) ## the tests of the backend of torch.compile; installs PyTorch first
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]'
 	$(BIN)/pytest -q -n 2 tests/torch_backend $(ARGS)
+
+torch-functions: export PYTHONPATH := tests
+torch-functions: $(READY) ## 500 functions of torch through torch.compile beside eager PyTorch, e.g. ARGS="roll scatter"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]'
+	@$(BIN)/python -m torch_backend $(ARGS)
 
 torch-timing: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 torch-timing: export PYTHONDONTWRITEBYTECODE :=

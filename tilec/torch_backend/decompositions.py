@@ -9,7 +9,10 @@ from typing import Any
 import torch
 from torch._decomp import core_aten_decompositions
 
-KEPT = (torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default,)
+KEPT = (
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default,
+    torch.ops.aten.select_scatter.default,  # it decomposes into a result of another type where a bool is written to
+)
 """Operators that are translated whole, for they say more than what they decompose into."""
 
 

@@ -14,6 +14,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 from tilec.torch_backend.blame import blamed
 from tilec.torch_backend.compiled_graph import CompiledGraph
+from tilec.torch_backend.numbers_as_extents import with_extents
 from tilec.torch_backend.options import Options
 from tilec.torch_backend.report import Kept, Report, reason_of, reasons, tell
 from tilec.torch_backend.rescue import Boxed, Rescued, boxed
@@ -50,16 +51,17 @@ class _Splitting:
         refused = refused_operators(module)
         if not refused:
             try:
-                run = CompiledGraph(module, constants, self.options)
+                numbers = with_extents(module)
+                run = CompiledGraph(numbers.module, constants, self.options)
             except UntranslatableError as error:
                 refused = {error.node: str(error)} if error.node else {}
                 reason = str(error)
             except Exception as error:
                 log.debug("a graph does not compile", exc_info=True)
-                refused, reason = blamed(module, constants, error), reason_of(error)
+                refused, reason = blamed(with_extents(module).module, constants, error), reason_of(error)
             else:
                 self.native += _calls(module)
-                return run if self.options.strict else Rescued(run, module)
+                return Rescued(run, module, numbers, self.options.strict)
             if not refused:
                 self.kept |= reasons(module, {node.name: reason for node in module.graph.nodes if _is_call(node)})
                 return boxed(module)

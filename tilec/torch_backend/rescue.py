@@ -10,6 +10,7 @@ from typing import Any
 from torch import fx
 
 from tilec.errors import UsageError
+from tilec.torch_backend.numbers_as_extents import WithExtents
 from tilec.torch_backend.report import MORE, reason_of
 
 log = logging.getLogger("tilec")
@@ -20,13 +21,16 @@ Boxed = Callable[[list[Any]], Any]
 
 class Rescued:
     """Runs `compiled`, and the graph itself in PyTorch where that fails: for one call where its arguments are to blame,
-    for good where the model does not compile. What PyTorch fails at, too, raises PyTorch's error."""
+    for good where the model does not compile. What PyTorch fails at, too, raises PyTorch's error. `strict`: what
+    compiled code fails at raises its error."""
 
     _boxed_call = True
 
-    def __init__(self, compiled: Boxed, module: fx.GraphModule) -> None:
+    def __init__(self, compiled: Boxed, module: fx.GraphModule, numbers: WithExtents, strict: bool) -> None:
         self._compiled: Boxed | None = compiled
         self._module = module
+        self._numbers = numbers if numbers.positions else None
+        self._strict = strict
         self._warned = False
 
     def __call__(self, args: list[Any]) -> Any:
@@ -35,8 +39,12 @@ class Rescued:
         compiled = self._compiled
         if compiled is not None:
             try:
+                if self._numbers is not None:
+                    self._numbers.arguments(args)
                 return compiled(args)
             except Exception as error:
+                if self._strict:
+                    raise
                 failed = error
                 log.debug("a compiled graph failed", exc_info=True)
             if not isinstance(failed, UsageError):

@@ -90,8 +90,8 @@ class Translation:
         match value:
             case Tensor():
                 return self.cast(value, dtype)
-            case Size(name):
-                return name if dtype == torch.int64 else self.emit("Cast", name, to=ONNX_TYPES[dtype])
+            case Size(name, made):
+                return name if dtype == made else self.emit("Cast", name, to=ONNX_TYPES[dtype])
             case _:
                 return self.literal(value, dtype)
 
@@ -181,6 +181,8 @@ def _stand_in(t: Translation, name: str, value: Any) -> Any:
         return Tensor(name, tuple(value.shape), value.dtype)
     if isinstance(value, torch.SymInt):
         return t.symbols.setdefault(str(value), Size(name))
+    if isinstance(value, torch.SymFloat):
+        return Size(name, torch.float64)
     if isinstance(value, tuple | list):
         return [_stand_in(t, name, each) for each in value]
     return value
@@ -295,8 +297,8 @@ def _require_types(value: Any) -> None:
     for each in value if isinstance(value, tuple | list) else (value,):
         if isinstance(each, torch.Tensor) and (each.dtype not in ONNX_TYPES or each.layout != torch.strided):
             raise UntranslatableError(f"it takes or makes elements of {each.dtype}, {each.layout}")
-        if isinstance(each, torch.SymFloat | torch.SymBool):
-            raise UntranslatableError("it takes or makes a number that varies")
+        if isinstance(each, torch.SymBool):
+            raise UntranslatableError("it takes or makes a truth value that varies")
 
 
 def _known(t: Translation, value: Any) -> Any:
@@ -314,7 +316,7 @@ def _result(made: Any, value: Any) -> Any:
     if isinstance(value, tuple | list):
         pairs = zip(made, value, strict=False)
         return [None if name is None else _result(name, each) for name, each in pairs]
-    return made if isinstance(made, int | Size) else Size(made)
+    return made if isinstance(made, int | float | Size) else Size(made)
 
 
 def _outputs(t: Translation, results: Sequence[Any]) -> Sequence[Port]:
@@ -327,6 +329,8 @@ def _outputs(t: Translation, results: Sequence[Any]) -> Sequence[Port]:
         value = t.known.get(node) if isinstance(node, fx.Node) else node
         if value is None:
             continue
+        if isinstance(value, Size) and value.dtype != torch.int64:
+            raise UntranslatableError("a fraction that varies is a result", node.name)
         if isinstance(value, int):
             value = Size(t.onnx.constant(value, np.int64))
         name = t.emit("Identity", value.name)

@@ -44,9 +44,10 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A symbolic integer: the ONNX value, an int64 scalar, that carries it."""
+    """A symbolic number: the ONNX value, a scalar, that carries it. Integers are int64, quotients float64."""
 
     name: str
+    dtype: torch.dtype = torch.int64
 
 
 Scalar = bool | int | float

@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from tilec.torch_backend.translation import Translation, UntranslatableError, translates
-from tilec.torch_backend.values import ONNX_TYPES, Number, Tensor
+from tilec.torch_backend.values import ONNX_TYPES, Number, Size, Tensor
 
 aten = torch.ops.aten
 Operand = Tensor | Number
@@ -24,10 +24,15 @@ def result_type(node: fx.Node) -> torch.dtype:
 def common_type(*operands: Operand) -> torch.dtype:
     """The type in which PyTorch combines operands."""
     tensors = [torch.empty((1,) * o.rank, dtype=o.dtype, device="meta") for o in operands if isinstance(o, Tensor)]
-    numbers = [o if isinstance(o, bool | int | float) else 1 for o in operands if not isinstance(o, Tensor)]
+    numbers = [_like(o) for o in operands if not isinstance(o, Tensor)]
     everything: list[Any] = [*tensors, *numbers]
     dtype = torch.result_type(everything[0], everything[-1])
     return dtype if len(everything) > 1 else tensors[0].dtype
+
+
+def _like(number: Number) -> float:
+    """A number of the kind of one that may vary."""
+    return (1.0 if number.dtype.is_floating_point else 1) if isinstance(number, Size) else number
 
 
 _UNARY = {
@@ -50,7 +55,6 @@ _UNARY = {
     "Relu": aten.relu.default,
     "Round": aten.round.default,
     "Sigmoid": aten.sigmoid.default,
-    "Sign": aten.sign.default,
     "Sin": aten.sin.default,
     "Sinh": aten.sinh.default,
     "Sqrt": aten.sqrt.default,
@@ -136,6 +140,21 @@ for _names, _targets in _BITS.items():
     translates(*_targets)(_bits)
 
 
+_LEFT = (aten.__lshift__.Scalar, aten.bitwise_left_shift.Tensor_Scalar)
+_RIGHT = (aten.__rshift__.Scalar, aten.bitwise_right_shift.Tensor_Scalar)
+
+
+@translates(*_LEFT, *_RIGHT)
+def _shift(t: Translation, node: fx.Node, x: Tensor, places: int) -> str:
+    """By a known number of places: a product, or a quotient that is rounded down."""
+    if not isinstance(places, int) or not 0 <= places < torch.iinfo(x.dtype).bits - x.dtype.is_signed:
+        raise UntranslatableError("a shift by places that vary, or by more than the type has")
+    factor = t.literal(1 << places, x.dtype)
+    if node.target in _LEFT:
+        return t.emit("Mul", x.name, factor)
+    return t.emit("Div", t.emit("Sub", x.name, t.emit("Mod", x.name, factor)), factor)
+
+
 @translates(aten.logical_not.default)
 def _not(t: Translation, node: fx.Node, x: Tensor) -> str:
     return t.emit("Not", t.cast(x, torch.bool))
@@ -149,6 +168,39 @@ def _bitwise_not(t: Translation, node: fx.Node, x: Tensor) -> str:
 @translates(aten.isnan.default)
 def _is_nan(t: Translation, node: fx.Node, x: Tensor) -> str:
     return t.emit("IsNaN", x.name)
+
+
+@translates(aten.sign.default)
+def _sign(t: Translation, node: fx.Node, x: Tensor) -> str:
+    """0 of NaN, which ONNX keeps."""
+    if not x.dtype.is_floating_point:
+        return x.name if x.dtype == torch.bool else t.emit("Sign", x.name)
+    return t.emit("Where", t.emit("IsNaN", x.name), t.literal(0, x.dtype), t.emit("Sign", x.name))
+
+
+@translates(aten.round.decimals)
+def _round_to(t: Translation, node: fx.Node, x: Tensor, *, decimals: int) -> str:
+    factor = t.literal(10.0 ** abs(decimals), x.dtype)
+    up, down = ("Mul", "Div") if decimals >= 0 else ("Div", "Mul")
+    return t.emit(down, t.emit("Round", t.emit(up, x.name, factor)), factor)
+
+
+@translates(aten.exp2.default)
+def _exp2(t: Translation, node: fx.Node, x: Tensor) -> str:
+    dtype = result_type(node)
+    return t.emit("Pow", t.literal(2, dtype), t.cast(x, dtype))
+
+
+@translates(aten.fmax.default, aten.fmin.default)
+def _without_nan(t: Translation, node: fx.Node, x: Operand, y: Operand) -> str:
+    """NaN only where both are."""
+    dtype = result_type(node)
+    left, right = t.operand(x, dtype), t.operand(y, dtype)
+    op = "Max" if node.target is aten.fmax.default else "Min"
+    if not dtype.is_floating_point:
+        return t.emit(op, left, right)
+    best = t.emit("Where", t.emit("IsNaN", right), left, t.emit(op, left, right))
+    return t.emit("Where", t.emit("IsNaN", left), right, best)
 
 
 @translates(aten.isinf.default)
@@ -262,8 +314,8 @@ def _where(t: Translation, node: fx.Node, condition: Tensor, x: Operand, y: Oper
     return t.emit("Where", t.cast(condition, torch.bool), t.operand(x, dtype), t.operand(y, dtype))
 
 
-@translates(aten._to_copy.default)
-def _converted(t: Translation, node: fx.Node, x: Tensor, **_: Any) -> str:
+@translates(aten._to_copy.default, torch.ops.prims.convert_element_type.default)
+def _converted(t: Translation, node: fx.Node, x: Tensor, *_args: Any, **_: Any) -> str:
     return t.emit("Cast", x.name, to=ONNX_TYPES[result_type(node)])
 
 

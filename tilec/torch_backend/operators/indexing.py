@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import fx
 
 from tilec.torch_backend.operators.movement import axis
 from tilec.torch_backend.translation import Translation, UntranslatableError, translates
-from tilec.torch_backend.values import Tensor
+from tilec.torch_backend.values import ONNX_TYPES, Tensor
 
 aten = torch.ops.aten
 
@@ -81,35 +83,159 @@ def _index_put(
     values: Tensor,
     accumulate: bool = False,
 ) -> str:
-    if len(indices) == 1 and indices[0] is not None and indices[0].dtype == torch.bool:
-        mask = indices[0]
-        if values.rank or accumulate:
-            raise UntranslatableError("values written where a mask holds, one for each")
-        name = mask.name
-        if x.rank > mask.rank:
-            name = t.emit("Unsqueeze", name, t.onnx.integers(list(range(mask.rank, x.rank))))
-        return t.emit("Where", name, t.cast(values, x.dtype), x.name)
+    """A mask chooses between values and elements; one vector of places writes along its dimension; other places stand
+    for the first dimensions, so that those which are indexed are brought there."""
+    given = [(d, index) for d, index in enumerate(indices) if index is not None]
+    if len(given) == 1 and given[0][1].dtype == torch.bool:
+        return _masked_put(t, x, *given[0], values, accumulate)
+    if len(given) == 1 and given[0][1].rank == 1:
+        return _put_along(t, x, *given[0], values, accumulate)
     dims, places, rank = _placed(t, x, indices)
-    if dims != list(range(len(dims))):
-        raise UntranslatableError("values written to other dimensions than the first ones")
-    rest = t.emit("Shape", x.name)
-    tail = t.emit("Slice", rest, t.onnx.integers([len(dims)]), t.onnx.integers([x.rank]))
+    rest = [d for d in range(x.rank) if d not in dims]
+    order = [*dims, *rest]
+    moved = x.name if order == list(range(x.rank)) else t.emit("Transpose", x.name, perm=order)
+    tail = t.emit("Slice", t.emit("Shape", moved), t.onnx.integers([len(dims)]), t.onnx.integers([x.rank]))
     head = t.emit("Slice", t.emit("Shape", places), t.onnx.integers([0]), t.onnx.integers([rank]))
-    full = t.emit("Expand", t.cast(values, x.dtype), t.emit("Concat", head, tail, axis=0))
-    return t.emit("ScatterND", x.name, places, full, reduction="add" if accumulate else None)
+    new = t.cast(values, x.dtype)
+    before = [d for d in rest if d < dims[0]]
+    if before and dims == list(range(dims[0], dims[0] + len(dims))):
+        new = _first_places(t, new, values.rank, len(before), rank, len(rest))
+    full = t.emit("Expand", new, t.emit("Concat", head, tail, axis=0))
+    made = t.emit("ScatterND", moved, places, full, reduction="add" if accumulate else None)
+    if order == list(range(x.rank)):
+        return made
+    return t.emit("Transpose", made, perm=[order.index(d) for d in range(x.rank)])
+
+
+def _first_places(t: Translation, values: str, rank: int, before: int, places: int, rest: int) -> str:
+    """Values of shape (dimensions before the indexed ones, those of the places, the others) with the places first."""
+    full = rest + places
+    if rank < full:
+        values = t.emit("Unsqueeze", values, t.onnx.integers(list(range(full - rank))))
+    order = [*range(before, before + places), *range(before), *range(before + places, full)]
+    return t.emit("Transpose", values, perm=order)
+
+
+def _masked_put(t: Translation, x: Tensor, dim: int, mask: Tensor, values: Tensor, accumulate: bool) -> str:
+    """Values that are one for all places, or one for each place behind the mask."""
+    if accumulate or values.rank > x.rank - dim - mask.rank:
+        raise UntranslatableError("it writes values where a mask holds, one for each")
+    name = mask.name
+    if x.rank > dim + mask.rank:
+        name = t.emit("Unsqueeze", name, t.onnx.integers(list(range(mask.rank, x.rank - dim))))
+    return t.emit("Where", name, t.cast(values, x.dtype), x.name)
+
+
+def _put_along(t: Translation, x: Tensor, dim: int, index: Tensor, values: Tensor, accumulate: bool) -> str:
+    """Values written at a vector of places along one dimension: the others are not moved."""
+    extents = t.extents(x)
+    extents[dim] = t.extent(index, 0)
+    full = t.shape(extents)
+    place = t.cast(index, torch.int64)
+    if dim < x.rank - 1:
+        place = t.emit("Unsqueeze", place, t.onnx.integers(list(range(1, x.rank - dim))))
+    new = t.emit("Expand", t.cast(values, x.dtype), full)
+    where = t.emit("Expand", place, full)
+    return t.emit("ScatterElements", x.name, where, new, axis=dim, reduction="add" if accumulate else None)
 
 
 @translates(aten.scatter.src, aten.scatter.value)
 def _scatter(t: Translation, node: fx.Node, x: Tensor, dim: int, indices: Tensor, source: Tensor | float) -> str:
     if isinstance(source, Tensor):
-        values = t.cast(source, x.dtype)
-        if tuple(map(str, source.shape)) != tuple(map(str, indices.shape)):
-            raise UntranslatableError("a scatter that writes a part of its source")
-    else:
-        values = t.emit("Expand", t.literal(source, x.dtype), t.emit("Shape", indices.name))
-    return t.emit("ScatterElements", x.name, indices.name, values, axis=axis(x, dim))
+        return _scattered(t, x, dim, indices, t.cast(source, x.dtype), source)
+    values = t.emit("Expand", t.literal(source, x.dtype), t.emit("Shape", indices.name))
+    return _scattered(t, x, dim, indices, values, indices)
 
 
 @translates(aten.scatter_add.default)
 def _scatter_add(t: Translation, node: fx.Node, x: Tensor, dim: int, indices: Tensor, source: Tensor) -> str:
-    return t.emit("ScatterElements", x.name, indices.name, source.name, axis=axis(x, dim), reduction="add")
+    return _scattered(t, x, dim, indices, source.name, source, "add")
+
+
+REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+"""Reductions of `scatter_reduce`, as ONNX calls them."""
+
+
+@translates(aten.scatter_reduce.two)
+def _scatter_reduce(
+    t: Translation,
+    node: fx.Node,
+    x: Tensor,
+    dim: int,
+    indices: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> str:
+    """Without the tensor's own elements those that are written start from what changes nothing."""
+    if reduce not in REDUCTIONS:
+        raise UntranslatableError(f"a scatter with the reduction {reduce}")
+    if not include_self:
+        neutral = t.literal(_neutral(reduce, x.dtype), x.dtype)
+        values = t.emit("Expand", neutral, t.emit("Shape", indices.name))
+        x = replace(x, name=_scattered(t, x, dim, indices, values, indices))
+    return _scattered(t, x, dim, indices, source.name, source, REDUCTIONS[reduce])
+
+
+def _neutral(reduce: str, dtype: torch.dtype) -> int | float:
+    """What a reduction with another number leaves as it is."""
+    if reduce in ("sum", "prod"):
+        return int(reduce == "prod")
+    sign = 1 if reduce == "amin" else -1
+    if dtype.is_floating_point:
+        return sign * math.inf
+    limits = torch.iinfo(dtype)
+    return int(limits.max if reduce == "amin" else limits.min)
+
+
+def _scattered(
+    t: Translation,
+    x: Tensor,
+    dim: int,
+    indices: Tensor,
+    values: str,
+    source: Tensor,
+    reduction: str | None = None,
+) -> str:
+    """A scatter of the part of a source that has the shape of the indices."""
+    if not x.rank:
+        raise UntranslatableError("a scatter into a scalar")
+    if tuple(map(str, source.shape)) != tuple(map(str, indices.shape)):
+        ends = t.shape(t.extents(indices))
+        values = t.emit("Slice", values, t.onnx.integers([0] * source.rank), ends)
+    return t.emit("ScatterElements", x.name, indices.name, values, axis=axis(x, dim), reduction=reduction)
+
+
+@translates(aten.bucketize.Tensor, aten.searchsorted.Tensor)
+def _searched(
+    t: Translation,
+    node: fx.Node,
+    first: Tensor,
+    second: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> str:
+    """The number of limits, which ascend, that are below a value, or not above it."""
+    values, limits = (first, second) if node.target is aten.bucketize.Tensor else (second, first)
+    count = limits.shape[-1]
+    if sorter is not None or not isinstance(count, int) or count > MOST_LIMITS:
+        raise UntranslatableError("a search among many limits, an open number of them, or unsorted ones")
+    dtype = torch.promote_types(values.dtype, limits.dtype)
+    last = t.onnx.integers([-1])
+    value = t.emit("Unsqueeze", t.cast(values, dtype), last)
+    limit = t.cast(limits, dtype)
+    if limits.rank > 1:
+        limit = t.emit("Unsqueeze", limit, t.onnx.integers([limits.rank - 1]))
+    right = right or side == "right"
+    over = t.emit("Greater", limit, value) if right else t.emit("GreaterOrEqual", limit, value)
+    kind = torch.int32 if out_int32 else torch.int64
+    below = t.emit("Cast", t.emit("Not", over), to=ONNX_TYPES[kind])  # NaN is above all
+    return t.emit("ReduceSum", below, last, keepdims=0)
+
+
+MOST_LIMITS = 1024
+"""Limits up to which a search compares with them all."""

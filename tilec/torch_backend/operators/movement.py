@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from tilec.torch_backend.flattened_products import unflattened_product
-from tilec.torch_backend.translation import Translation, translates
+from tilec.torch_backend.translation import Translation, UntranslatableError, translates
 from tilec.torch_backend.values import Size, Tensor
 
 aten = torch.ops.aten
@@ -180,3 +180,45 @@ def _select_scatter(t: Translation, node: fx.Node, x: Tensor, values: Tensor, di
     new = t.emit("Unsqueeze", t.cast(values, x.dtype), t.onnx.integers([place]))
     where = t.emit("Expand", t.operand(index, torch.int64), t.emit("Shape", new))
     return t.emit("ScatterElements", x.name, where, new, axis=place)
+
+
+@translates(aten.unfold.default)
+def _windows(t: Translation, node: fx.Node, x: Tensor, dim: int, size: int, step: int) -> str:
+    """Windows of one dimension, whose places are a new last dimension."""
+    if not x.rank:
+        raise UntranslatableError("the windows of a scalar")
+    place = axis(x, dim)
+    shape = node.meta["val"].shape
+    count = t.operand(_windows_of(t, t.extent(x, place), size, step), torch.int64)
+    starts = t.emit("Range", t.onnx.constant(0, "int64"), count, t.onnx.constant(1, "int64"))
+    starts = t.emit("Unsqueeze", t.emit("Mul", starts, t.onnx.constant(step, "int64")), t.onnx.integers([1]))
+    places = t.emit("Add", starts, t.onnx.constant(list(range(size)), "int64"))
+    made = t.emit("Gather", x.name, places, axis=place)
+    order = [d for d in range(len(shape)) if d != place + 1]
+    return t.emit("Transpose", made, perm=[*order, place + 1])
+
+
+def _windows_of(t: Translation, extent: int | Size, size: int, step: int) -> int | Size:
+    """The number of windows in an extent."""
+    if isinstance(extent, int):
+        return (extent - size) // step + 1
+    more = t.emit("Sub", extent.name, t.onnx.constant(size - step, "int64"))
+    return Size(t.emit("Div", more, t.onnx.constant(step, "int64")))
+
+
+@translates(aten.diagonal.default)
+def _diagonal(t: Translation, node: fx.Node, x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> str:
+    """Element n of the matrix flattened, from the first in steps of a row and one."""
+    rows, columns = axis(x, dim1), axis(x, dim2)
+    lead = [d for d in range(x.rank) if d not in (rows, columns)]
+    moved = t.emit("Transpose", x.name, perm=[*lead, rows, columns])
+    extents = t.extents(x)
+    width = t.operand(extents[columns], torch.int64)
+    flat = t.emit("Reshape", moved, t.shape([*(extents[d] for d in lead), -1]))
+    length = node.meta["val"].shape[-1]
+    if not isinstance(length, int):
+        raise UntranslatableError("a diagonal of an open length")
+    numbers = t.onnx.constant(list(range(length)), "int64")
+    step = t.emit("Add", width, t.onnx.constant(1, "int64"))
+    first = t.onnx.constant(offset, "int64") if offset >= 0 else t.emit("Mul", width, t.onnx.constant(-offset, "int64"))
+    return t.emit("Gather", flat, t.emit("Add", t.emit("Mul", numbers, step), first), axis=len(lead))

@@ -89,16 +89,29 @@ def _truth(t: Translation, node: fx.Node, x: Tensor, dims: Dims = None, keep: bo
 def _variance(
     t: Translation, node: fx.Node, x: Tensor, dims: Dims = None, correction: float | None = None, keepdim: bool = False
 ) -> str:
-    """Sum of squared distances from the mean over the count less the correction."""
+    return _spread(t, x, axes(x, dims), correction, keepdim)[0]
+
+
+@translates(aten.var_mean.correction)
+def _variance_and_mean(
+    t: Translation, node: fx.Node, x: Tensor, dims: Dims = None, correction: float | None = None, keepdim: bool = False
+) -> list[str]:
     places = axes(x, dims)
+    spread, middle = _spread(t, x, places, correction, keepdim)
+    return [spread, middle if keepdim or not places else t.emit("Squeeze", middle, t.onnx.integers(places))]
+
+
+def _spread(t: Translation, x: Tensor, places: Sequence[int], correction: float | None, keep: bool) -> tuple[str, str]:
+    """Sum of squared distances from the mean over the count less the correction; the mean."""
     middle = reduced(t, "ReduceMean", x.name, places, True)
     apart = t.emit("Sub", x.name, middle)
-    total = reduced(t, "ReduceSum", t.emit("Mul", apart, apart), places, keepdim)
+    total = reduced(t, "ReduceSum", t.emit("Mul", apart, apart), places, keep)
     sizes: list[int | Size] = [t.extent(x, d) for d in places]
     count = t.emit("ReduceProd", t.shape(sizes), keepdims=0)
     count = t.emit("Cast", count, to=ONNX_TYPES[x.dtype])
-    less = t.literal(1 if correction is None else correction, x.dtype)
-    return t.emit("Div", total, t.emit("Sub", count, less))
+    less = t.emit("Sub", count, t.literal(1 if correction is None else correction, x.dtype))
+    # PyTorch divides by no less than 0
+    return t.emit("Div", total, t.emit("Max", less, t.literal(0, x.dtype))), middle
 
 
 @translates(aten._softmax.default, aten._log_softmax.default)

@@ -1,4 +1,4 @@
-"""Images in another size."""
+"""Images in another size, or read at places that are data."""
 
 from __future__ import annotations
 
@@ -29,3 +29,17 @@ def _bilinear(
 ) -> str:
     mode = "align_corners" if corners else "half_pixel"
     return _resized(t, x, size, mode="linear", coordinate_transformation_mode=mode)
+
+
+@translates(aten.grid_sampler_2d.default, aten.grid_sampler_3d.default)
+def _grid_sample(
+    t: Translation, node: fx.Node, x: Tensor, grid: Tensor, interpolation: int, padding: int, corners: bool
+) -> str:
+    return t.emit(
+        "GridSample",
+        x.name,
+        t.cast(grid, x.dtype),
+        mode=("bilinear", "nearest", "bicubic")[interpolation],
+        padding_mode=("zeros", "border", "reflection")[padding],
+        align_corners=int(corners),
+    )

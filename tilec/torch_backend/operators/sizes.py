@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from tilec.torch_backend.translation import Translation, UntranslatableError, translates
-from tilec.torch_backend.values import Size, Tensor
+from tilec.torch_backend.values import Number, Size, Tensor
 
 aten = torch.ops.aten
 
@@ -17,12 +17,30 @@ _ARITHMETIC = {operator.add: "Add", operator.sub: "Sub", operator.mul: "Mul", op
 
 
 @translates(*_ARITHMETIC)
-def _arithmetic(t: Translation, node: fx.Node, left: int | Size, right: int | Size) -> Size:
+def _arithmetic(t: Translation, node: fx.Node, left: Number, right: Number) -> Size:
     """Sizes are not negative, so that ONNX's division, which truncates, is Python's."""
-    if not all(isinstance(each, int | Size) for each in (left, right)):
-        raise UntranslatableError(f"{node.target} of other things than sizes")
-    names = [t.operand(each, torch.int64) for each in (left, right)]
-    return Size(t.emit(_ARITHMETIC[node.target], *names))
+    dtype = kind_of(left, right)
+    if dtype != torch.int64 and node.target is operator.floordiv:
+        raise UntranslatableError("it rounds a quotient of fractions")
+    names = [t.operand(each, dtype) for each in (left, right)]
+    return Size(t.emit(_ARITHMETIC[node.target], *names), dtype)
+
+
+def kind_of(*values: Number) -> torch.dtype:
+    """The type in which Python combines numbers."""
+    real = any(isinstance(each, float) or (isinstance(each, Size) and each.dtype != torch.int64) for each in values)
+    return torch.float64 if real else torch.int64
+
+
+@translates(operator.truediv)
+def _quotient(t: Translation, node: fx.Node, left: Number, right: Number) -> Size:
+    names = [t.operand(each, torch.float64) for each in (left, right)]
+    return Size(t.emit("Div", *names), torch.float64)
+
+
+@translates(torch.sym_float)
+def _fraction(t: Translation, node: fx.Node, value: Number) -> Size:
+    return Size(t.operand(value, torch.float64), torch.float64)
 
 
 @translates(operator.mod)
@@ -31,8 +49,9 @@ def _remainder(t: Translation, node: fx.Node, left: int | Size, right: int | Siz
 
 
 @translates(operator.neg)
-def _negative(t: Translation, node: fx.Node, value: int | Size) -> Size:
-    return Size(t.emit("Neg", t.operand(value, torch.int64)))
+def _negative(t: Translation, node: fx.Node, value: Number) -> Size:
+    dtype = kind_of(value)
+    return Size(t.emit("Neg", t.operand(value, dtype)), dtype)
 
 
 @translates(torch.sym_max)
@@ -56,8 +75,9 @@ def _count(t: Translation, node: fx.Node, value: Tensor) -> Size:
 
 
 @translates(operator.pow)
-def _power(t: Translation, node: fx.Node, value: int | Size, exponent: int | Size) -> Size:
-    return Size(t.emit("Pow", t.operand(value, torch.int64), t.operand(exponent, torch.int64)))
+def _power(t: Translation, node: fx.Node, value: Number, exponent: Number) -> Size:
+    dtype = kind_of(value, exponent)
+    return Size(t.emit("Pow", t.operand(value, dtype), t.operand(exponent, dtype)), dtype)
 
 
 @translates(torch.sym_sum)
