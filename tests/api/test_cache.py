@@ -121,7 +121,7 @@ def test_a_model_that_moved_or_changed_is_never_served_with_other_weights(tmp_pa
     assert len(counted) == 1
     changed = tilec.InferenceSession(path, cache=tmp_path / "c")
     assert not changed.run(None, {"x": x})[0].any()
-    assert len(counted) == 2
+    assert len(counted) == 1  # the code is the same
 
 
 def test_a_model_that_changes_under_an_open_session_is_refused(tmp_path):

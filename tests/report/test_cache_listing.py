@@ -13,6 +13,7 @@ PLACES = {
     "sessions": f"sessions/{A}/3-kernels.json",
     "weights": f"weights/{A}{A}",
     "models": f"models/{A}/model.onnx",
+    "structures": f"structures/{A}",
     "digests": f"digests/{A}",
     "objects": "objects/tilec_add_00ff-0123456789abcdef.o",
     "bounds": f"bounds/{A}.json",

@@ -2,6 +2,7 @@
 
 digests/    sha256 of model files, remembered by place, size and times
 models/     headers of models, and models that were given as bytes
+structures/ which compiled model takes other weights, by structure
 sessions/   compiled models, by everything that they depend on; a folder is there when it is complete
 """
 
@@ -62,6 +63,14 @@ class Cache:
             write_text(path, text)
         except TilecError:
             return
+
+    def beside(self, folder: Path) -> "Cache":
+        """A cache in an empty folder for models that nobody else will ask for: objects and structures are those of
+        this one."""
+        for name in ("objects", "structures", "digests"):
+            (self.root / name).mkdir(parents=True, exist_ok=True)
+            (folder / name).symlink_to(self.root / name)
+        return Cache(folder)
 
     @property
     def writable(self) -> bool:

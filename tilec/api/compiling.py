@@ -19,6 +19,7 @@ from tilec import errors
 from tilec.api.cache import Cache
 from tilec.api.cache_eviction import remove, used
 from tilec.api.request import LINKS, Request
+from tilec.api.structure import twin
 from tilec.api.warn_once import warn_once
 from tilec.artifact import bring_files, encode
 from tilec.errors import ArtifactError, TilecError, UsageError
@@ -42,7 +43,7 @@ def compiled_folder(request: Request) -> Path:
     """
     place = Cache(Path(request.cache))
     folder = place.session(request.key)
-    if not folder.is_dir() and place.writable:
+    if not folder.is_dir() and place.writable and not _refit(request):
         _run(request)
     if folder.is_dir():
         try:
@@ -61,6 +62,15 @@ def compiled_folder(request: Request) -> Path:
             return folder
     warn_once(f"the cache {request.cache} cannot be written: compiled models are kept for this process only")
     return compiled_folder(replace(request, cache=temporary_cache()))
+
+
+def _refit(request: Request) -> bool:
+    """Whether the model takes over the code of one that differs in its weights alone: that needs no compiler."""
+    if twin(request) is None:
+        return False
+    from tilec.api.worker import refit
+
+    return refit(request)
 
 
 @cache

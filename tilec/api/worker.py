@@ -13,12 +13,14 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilec import own_process
-from tilec.abi.manifest import KEY
+from tilec.abi.manifest import FILE, KEY
 from tilec.api.cache import Cache
 from tilec.api.cache_eviction import limit_bytes, prune, share
 from tilec.api.request import LINKS, Request
-from tilec.artifact import decode, pretty, write_text
+from tilec.api.structure import remember, twin
+from tilec.artifact import decode, pretty, read_artifact, write_text
 from tilec.errors import TilecError, UnavailableError, UsageError
+from tilec.pipeline.job import FILES
 from tilec.threads import exit_process
 
 if TYPE_CHECKING:
@@ -31,19 +33,55 @@ log = logging.getLogger("tilec")
 def build(request: Request) -> None:
     """Compile into the cache, unless another process has done so in the meantime.
 
-    The folder is made aside and renamed when it is complete. What a killed process left is removed first.
     Raises TilecError.
     """
     limit_bytes()
+    with _aside(request) as folder:
+        if folder is not None:
+            _compile(request, folder)
+    remember(request)
+
+
+def refit(request: Request) -> bool:
+    """Compile into the cache by the code of a model that differs in its weights alone; False where there is none. No
+    compiler is needed. Raises TilecError."""
+    from tilec.pipeline.refit import refit as refit_model
+
+    like = twin(request)
+    if like is None:
+        return False
+    limit_bytes()
+    with suppress(_NotAlikeError), _aside(request) as folder:
+        if folder is not None:
+            try:
+                alike = refit_model(_job(request), Path(request.model), like, folder)
+            except OSError:  # another process has removed the twin
+                alike = False
+            if not alike:
+                raise _NotAlikeError
+            _finish(request, folder)
+        return True
+    return False
+
+
+class _NotAlikeError(Exception):
+    """A model that has to be compiled."""
+
+
+@contextmanager
+def _aside(request: Request) -> "Iterator[Path | None]":
+    """A folder aside that takes its place in the cache when it is complete; None where the model is there. What a
+    killed process left is removed first."""
     cache = Cache(Path(request.cache))
     folder = cache.session(request.key)
     with cache.locked(request.key):
         if folder.is_dir():
+            yield None
             return
         aside = folder.with_suffix(".tmp")
         shutil.rmtree(aside, ignore_errors=True)
         try:
-            _compile(request, aside)
+            yield aside
             os.replace(aside, folder)
             prune(cache, (folder, Path(request.model).parent))
         except BaseException:
@@ -58,19 +96,24 @@ def _compile(request: Request, folder: Path) -> None:
     model = Path(request.model)
     with kernels_ahead(_job(request)) as job:
         done = compile_model(job, model, folder, last="codegen")
-    imported = done["import"].artifact
-    assert imported is not None
-    files: Mapping[str, str] = imported.body.get("files", {})
-    same = all(files.get(name, digest) == digest for name, digest in request.weights.items())
-    if imported.inputs["model"] != request.sha256 or not same:
-        raise UsageError("the model changed while it was compiled", str(model), "Open the session again.")
-    runtime = done["codegen"].body.get(KEY)
-    if runtime is None:
+    if KEY not in done["codegen"].body:
         raise UnavailableError(
             f"models for {request.device} cannot run: it has no code generator yet",
             str(model),
             "`tilec compile` plans for it, and verifies on the tile machine.",
         )
+    _finish(request, folder)
+
+
+def _finish(request: Request, folder: Path) -> None:
+    """Let a compiled model share its weights with others, and name the files that it reads elsewhere. Raises UsageError
+    where the model is not the one that was asked for any more."""
+    imported = read_artifact(folder / FILES["graph"], "graph")
+    files: Mapping[str, str] = imported.body.get("files", {})
+    same = all(files.get(name, digest) == digest for name, digest in request.weights.items())
+    if imported.inputs["model"] != request.sha256 or not same:
+        raise UsageError("the model changed while it was compiled", request.model, "Open the session again.")
+    runtime = read_artifact(folder / FILE, "kernels").body[KEY]
     share(folder, runtime.get("weights", []), Cache(Path(request.cache)))
     write_text(folder / LINKS, pretty(_links(folder, request)))
 
