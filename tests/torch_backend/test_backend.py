@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tilec.api import warn_once
 from tilec.errors import UsageError
 
 torch = pytest.importorskip("torch", reason="pip install tilec[torch]")
@@ -39,9 +40,9 @@ def begun(monkeypatch):
     """Compilations, as they begin."""
     seen, begin = [], compiled_graph.CompiledGraph._begun
 
-    def counted(self, constants):
+    def counted(self, constants, anew=False):
         seen.append(sorted(constants))
-        return begin(self, constants)
+        return begin(self, constants, anew)
 
     monkeypatch.setattr(compiled_graph.CompiledGraph, "_begun", counted)
     return seen
@@ -147,6 +148,7 @@ def test_indices_are_looked_at_in_every_call(compiled):
         for wrong in (10, -11, 1 << 40):
             with pytest.raises(IndexError, match="index out of range in self"):
                 run(torch.tensor([0, wrong]))
+        near(run(torch.tensor([2, 2])), module(torch.tensor([2, 2])))
 
 
 class Small(nn.Module):
@@ -220,9 +222,11 @@ def test_pytorch_serves_while_the_compiler_works(compiled, monkeypatch):
 @pytest.mark.parametrize(
     ("mode", "options", "said"),
     [
-        ("max-autotune", None, "mode is 'max-autotune', backend tilec has one mode"),
+        ("fastest", None, "mode is 'fastest'\n  The modes are default, reduce-overhead, max-autotune"),
         (None, {"devise": "host"}, "backend tilec has no option 'devise'\n  Did you mean 'device'?"),
-        (None, {"while_compiling": "never"}, 'while_compiling is \'never\', it is "wait" or "eager"'),
+        (None, {"while_compiling": "never"}, "while_compiling is 'never', it is 'wait' or 'eager'"),
+        (None, {"weights": "some"}, "weights is 'some', it is 'sampled' or 'full' or 'frozen'"),
+        (None, {"strict": "yes"}, "strict is 'yes', it is False or True"),
     ],
 )
 def test_options_that_there_are_not(mode, options, said):
@@ -231,10 +235,64 @@ def test_options_that_there_are_not(mode, options, said):
     assert str(caught.value).startswith(said)
 
 
-def test_gradients_are_refused(compiled):
-    run = compiled(nn.Linear(3, 2))
-    with pytest.raises(BackendCompilerFailed, match=r"inference only(.|\n)*torch.inference_mode"):
+@pytest.mark.parametrize(
+    ("mode", "options", "said"),
+    [
+        ("max-autotune", None, "mode 'max-autotune' has no effect"),
+        (None, {"epilogue_fusion": True, "threads": 1}, "option 'epilogue_fusion' is inductor's"),
+    ],
+)
+def test_what_inductor_takes_is_said_once_to_have_no_effect(mode, options, said):
+    warn_once.forget()
+    with pytest.warns(UserWarning, match=said) as seen:
+        chosen = [chosen_options(mode, options) for _ in range(2)]
+    assert len(seen) == 1
+    assert chosen[0] == Options(threads=(options or {}).get("threads"))
+
+
+def test_gradients_flow_in_pytorch_with_one_warning(compiled):
+    warn_once.forget()
+    module, x = nn.Linear(3, 2), torch.randn(4, 3)
+    run = compiled(module)
+    with pytest.warns(UserWarning, match="Gradients flow through it.* torch.inference_mode") as seen:
+        run(x).sum().backward()
+    assert len(seen) == 1
+    torch.testing.assert_close(module.weight.grad, x.sum(0).expand(2, 3))
+
+
+def test_strict_raises_what_pytorch_would_run(compiled):
+    run = compiled(nn.Linear(3, 2), options={"strict": True})
+    with pytest.raises(BackendCompilerFailed, match=r"Gradients flow(.|\n)*torch.inference_mode"):
         run(torch.randn(4, 3))
+    embedding = compiled(nn.Embedding(10, 4), options={"strict": True})
+    with torch.no_grad(), pytest.raises(UsageError, match="index 10 at"):
+        embedding(torch.tensor([10]))
+
+
+def test_whatever_fails_pytorch_runs(compiled, monkeypatch):
+    from tilec.errors import UnsupportedError
+    from tilec.torch_backend import backend
+
+    warn_once.forget()
+    x = torch.randn(4, 3)
+
+    def fails(*_args):
+        raise failure
+
+    for failure in (UnsupportedError("no tiles fit"), AssertionError("never")):
+        torch._dynamo.reset()
+        monkeypatch.setattr(backend, "compiled_parts", fails)
+        with torch.no_grad(), pytest.warns(UserWarning, match=f"PyTorch runs a graph.*{failure}"):
+            assert torch.equal(compiled(nn.ReLU())(x), x.relu())
+        with torch.no_grad(), pytest.raises(BackendCompilerFailed, match=str(failure)):
+            compiled(nn.ReLU(), options={"strict": True})(x)
+
+
+def test_tensors_of_other_devices_stay_in_pytorch(compiled):
+    warn_once.forget()
+    run = compiled(lambda x: x * 2)
+    with torch.no_grad(), pytest.warns(UserWarning, match="is on meta. tilec runs models on the CPU"):
+        assert run(torch.empty(3, device="meta")).shape == (3,)
 
 
 def test_it_is_registered():
@@ -250,7 +308,7 @@ def test_a_size_that_no_input_has_is_refused():
     x.meta["val"] = torch.empty(2)
     n = graph.placeholder("n")
     n.meta["val"] = 1.5
-    graph.output((x,))
+    graph.output((x, n))
     with pytest.raises(UntranslatableError, match=r"n \(1.5\) is no extent of an input"):
         translate(fx.GraphModule({}, graph), {}, "g")
     assert Options().device == "host"

@@ -7,24 +7,30 @@ buffers are constants of the model. What has no translation stays in PyTorch.
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import TorchDynamoException
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput, SubclassGetAttrAOTInput
 from torch.utils._python_dispatch import _disable_current_modes
 
 from tilec.api.compiling import compiler_started
-from tilec.errors import UnavailableError, UsageError
+from tilec.api.warn_once import warn_once
+from tilec.errors import TilecError, UnsupportedError
 from tilec.torch_backend import operators
 from tilec.torch_backend.decompositions import decompositions
 from tilec.torch_backend.options import Options, chosen_options
 from tilec.torch_backend.partition import compiled_parts
 from tilec.torch_backend.rescue import boxed
+from tilec.torch_backend.translation import UntranslatableError
 
 assert operators.__all__  # translations are registered when they are imported
+
+log = logging.getLogger("tilec")
 
 
 def compile_graph(
@@ -36,13 +42,41 @@ def compile_graph(
 ) -> Callable[..., Any]:
     """Compile one graph of Dynamo; `torch.compile(model, backend="tilec")` calls it.
 
-    Raises UsageError for options that there are not and for graphs that gradients flow through, UnavailableError for
-    tensors of other devices than the CPU.
+    What cannot be compiled PyTorch runs, and says why, once: a graph that gradients flow through, tensors of other
+    devices than the CPU, and whatever fails. With the option `strict` that is raised. Raises UsageError for options
+    that there are not.
     """
     chosen = chosen_options(mode, options)
+    try:
+        return _compiled(module, example_inputs, chosen)
+    except TorchDynamoException:
+        raise
+    except Exception as error:  # no call fails because of a compiler
+        if chosen.strict:
+            raise
+        log.info("a graph is left to PyTorch", exc_info=error)
+        reason = error if isinstance(error, _LeftError) else f"tilec cannot compile it: {_said(error)}"
+        warn_once(f"PyTorch runs a graph. {reason}")
+        forward: Callable[..., Any] = module.forward
+        return forward
+
+
+class _LeftError(UnsupportedError):
+    """A graph that is not for tilec."""
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.hint}"
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, TilecError | UntranslatableError) else f"{type(error).__name__}: {error}"
+
+
+def _compiled(module: fx.GraphModule, example_inputs: Sequence[Any], chosen: Options) -> Callable[..., Any]:
+    """The graph, compiled. Raises whatever goes wrong."""
     for value in example_inputs:
         if isinstance(value, torch.Tensor) and value.device.type != "cpu":
-            raise UnavailableError(f"backend tilec has a tensor on {value.device}", hint="Move the model to the CPU.")
+            raise _LeftError(f"A tensor of it is on {value.device}", hint="tilec runs models on the CPU")
     statics = {
         position: value
         for position, value in enumerate(example_inputs)
@@ -93,7 +127,7 @@ def _static(source: Any, statics: Mapping[int, torch.Tensor]) -> torch.Tensor | 
 
 
 def _refuse(_module: fx.GraphModule, _inputs: Sequence[Any]) -> Callable[..., Any]:
-    raise UsageError(
-        "backend tilec compiles inference only, and gradients flow through this graph",
-        hint="Call the model under torch.inference_mode() or torch.no_grad().",
+    raise _LeftError(
+        "Gradients flow through it, and tilec compiles inference only",
+        hint="Call the model under torch.inference_mode() or torch.no_grad() to have it compiled",
     )

@@ -1,66 +1,89 @@
-"""A graph of PyTorch that tilec runs: its session, and the parameters that are part of what was compiled."""
+"""A graph of PyTorch that tilec runs: sessions by the parameters that are part of what was compiled."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from operator import attrgetter, is_, itemgetter
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
+import onnx
 import torch
 from torch import fx
 
 from tilec.api import InferenceSession, SessionOptions
+from tilec.api.cache import Cache
+from tilec.errors import TilecError
+from tilec.spec.probe import cache_folder
 from tilec.torch_backend.arrays import array_of, tensor_of
 from tilec.torch_backend.known_shapes import KnownShapes
+from tilec.torch_backend.layout import Layout
+from tilec.torch_backend.memory_order import in_memory_order
 from tilec.torch_backend.options import Options
-from tilec.torch_backend.translation import translate
+from tilec.torch_backend.parameters import Parameters, chosen, pointers, when_gone
+from tilec.torch_backend.translation import UntranslatableError, translate
 
 log = logging.getLogger("tilec")
 
 KEPT = 64
 """Sets of shapes whose calls a graph keeps prepared."""
 
+MODULES = 256
+"""Modules that share a graph whose compiled weights are kept; those compiled last."""
 
-class Parameters:
-    """Tensors whose values are compiled into a model, by their positions among the arguments, and the numbers of writes
-    to them so far, where PyTorch counts those."""
+RESTLESS = 3
+"""Times in a row that weights changed soon after they were compiled, after which they are arguments."""
 
-    def __init__(self, tensors: Mapping[int, torch.Tensor]) -> None:
-        self.positions = tuple(tensors)
-        self._chosen = _chosen(self.positions)
-        self._tensors = tuple(tensors.values())
-        self._counted = tuple(each for each in self._tensors if not each.is_inference())
-        self._versions = list(map(_version, self._counted))
-
-    def are_still(self, args: Sequence[Any]) -> bool:
-        """Whether these arguments are the tensors, unchanged."""
-        return all(map(is_, self._chosen(args), self._tensors)) and list(map(_version, self._counted)) == self._versions
+SOON = 20.0
+"""Times what it took to compile them again."""
 
 
 class Compiled:
-    """What was compiled of a graph for these parameters: its ports, and the session as soon as there is one."""
+    """What was compiled of a graph for these parameters: its layout, and the session as soon as there is one. A model
+    that is made `anew`, for weights that changed, is not kept for others."""
 
-    def __init__(self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor], options: Options) -> None:
-        self.parameters = Parameters(constants)
-        self.translated = translate(module, constants, "graph")
-        self.inputs = _chosen([port.position for port in self.translated.inputs])
+    def __init__(
+        self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor], options: Options, anew: bool = False
+    ) -> None:
+        began = time.monotonic()
+        self.parameters = Parameters(constants, cast("Any", options.weights))
+        graph = in_memory_order(module, constants)
+        translated = translate(graph.module, constants, "graph")
+        data = translated.model.SerializeToString(deterministic=True)
+        self.layout = Layout(replace(translated, model=onnx.ModelProto()), graph)
+        del translated  # with a copy of the weights
+        self.inputs = chosen([port.position for port in self.layout.ports.inputs])
         self.session: Future[InferenceSession]
         self._known: dict[tuple[torch.Size, ...], KnownShapes] = {}
         self.last: KnownShapes | None = None
         """The call for the shapes of the last inputs: the sizes of most graphs never vary."""
-        data = self.translated.model.SerializeToString(deterministic=True)
         if options.while_compiling == "eager":
-            self.session = _WORKERS.submit(_opened, data, options)
+            self.session = _WORKERS.submit(_opened, data, options, anew)
             self.session.add_done_callback(_tell)
         else:
             self.session = Future()
-            self.session.set_result(_opened(data, options))
+            self.session.set_result(_opened(data, options, anew))
+        self.ready = time.monotonic()
+        self.took = self.ready - began
+        self.alive: list[weakref.ref[Any]] = []
+        self.generation = 0
+
+    @property
+    def next_generation(self) -> int:
+        """How many before what replaces it now, itself included, were of use for a short time, one after the other."""
+        return self.generation + 1 if time.monotonic() - self.ready < SOON * self.took else 0
 
     def run(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
-        """The results for inputs of other shapes or strides than the last ones."""
+        """The results for inputs of other shapes or strides than the last ones. Raises TilecError."""
         known = self._known.get(tuple([tensor.shape for tensor in inputs]))
         if known is not None:
             with suppress(AssertionError):
@@ -71,23 +94,26 @@ class Compiled:
 
     def _first_run(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
         """The results for inputs of shapes or strides that were not seen, and a call that is prepared for these."""
-        session, ports = self.session.result(), self.translated
-        feeds = {port.name: array_of(tensor) for port, tensor in zip(ports.inputs, inputs, strict=True)}
-        outputs = [tensor_of(made) for made in session.run(None, feeds)]
+        session, layout = self.session.result(), self.layout
+        views = layout.views(inputs)
+        feeds = {port.name: array_of(tensor) for port, tensor in zip(layout.ports.inputs, views, strict=True)}
+        outputs = layout.restored([tensor_of(made) for made in session.run(None, feeds)], inputs)
         call = session.addressed([array.shape for array in feeds.values()])
         if call is not None:
             if len(self._known) >= KEPT:
                 self._known.clear()
-            self.last = KnownShapes(call, ports, inputs)
+            self.last = KnownShapes(call, layout, inputs)
             self._known[tuple([tensor.shape for tensor in inputs])] = self.last
-        return ports.placed(outputs)
+        return layout.ports.placed(outputs)
 
 
 class CompiledGraph:
     """Takes a list of the arguments of the graph that it was made from, empties it, and returns the list of results.
 
-    It compiles when it is made; once a parameter is another one, or was written to, it compiles anew.  With
-    `while_compiling` `eager` the graph itself serves until the model is ready, and for good where compiling fails.
+    It compiles when it is made, for a module's parameters; those of another module, which came to share the graph,
+    and parameters that were written to, are compiled when they come.  Weights that change again and again become
+    arguments.  With `while_compiling` `eager` the graph itself serves until the model is ready, and for good where
+    compiling fails.
     """
 
     _boxed_call = True
@@ -96,15 +122,23 @@ class CompiledGraph:
         self._module = module
         self._options = options
         self._eager = options.while_compiling == "eager"
-        self._compiled = self._begun(constants)
+        self._positions = tuple(constants)
+        self._entries: dict[tuple[int, ...], Compiled] = {}
+        self._lock = threading.RLock()
+        self._forgotten: int | None = None
+        """The generation after that of the parameters that went last, unless they were replaced since."""
+        self._fixed: Compiled | None = None
+        """What serves whatever the parameters are: they are arguments, or there are none."""
+        self._last: Compiled | None = None
+        """What served the last call."""
+        self._last = self._kept(constants)
+        _GRAPHS.add(self)
 
     def __call__(self, args: list[Any]) -> list[Any]:
-        """Run once. Raises what the session raises."""
-        compiled = self._compiled
-        parameters = compiled.parameters
-        if parameters.positions and not parameters.are_still(args):
-            log.info("parameters have changed: the graph is compiled again")
-            compiled = self._compiled = self._begun({position: args[position] for position in parameters.positions})
+        """Run once. Raises UsageError for indices that are out of range, and whatever goes wrong where it compiles."""
+        compiled = self._last
+        if compiled is None or not compiled.parameters.are_still(args):
+            compiled = self._found(args)
         if self._eager and not (compiled.session.done() and not compiled.session.exception()):
             return _listed(self._module(*args))
         inputs = compiled.inputs(args)
@@ -116,36 +150,118 @@ class CompiledGraph:
                 pass
         return compiled.run(inputs)
 
-    def _begun(self, constants: Mapping[int, torch.Tensor]) -> Compiled:
+    def forget(self, places: frozenset[int] | None) -> None:
+        """Compile again what was made of the tensors at these places when it is next asked for (None: of all)."""
+        with self._lock:
+            for where in [where for where in list(self._entries) if places is None or not places.isdisjoint(where)]:
+                self._drop(where)
+
+    def _found(self, args: Sequence[Any]) -> Compiled:
+        """What was compiled for these parameters, compiled now unless it is there."""
+        if self._fixed is not None:
+            self._last = self._fixed
+            return self._fixed
+        constants = {position: args[position] for position in self._positions}
+        where = pointers(constants.values())
+        with self._lock:
+            generation, self._forgotten = self._forgotten, None
+            if where in self._entries:
+                found = self._entries[where]
+                if found.parameters.are_still(args):
+                    self._last = found
+                    return found
+                log.info("parameters have changed: they are compiled again")
+                generation = found.next_generation
+                self._drop(where)
+            self._last = self._kept(constants, generation)
+            return self._last
+
+    def _kept(self, constants: Mapping[int, torch.Tensor], generation: int | None = None) -> Compiled:
+        """Compile for these parameters, which replace others where they have a generation, and keep it as long as they
+        live."""
+        if constants and (generation or 0) >= RESTLESS:
+            with suppress(TilecError, UntranslatableError):
+                self._fixed = self._begun({})
+                self._entries.clear()
+                log.info("weights change again and again: they are arguments from now on")
+                return self._fixed
+            generation = 0
+        if not constants:
+            self._fixed = self._begun({})
+            return self._fixed
+        compiled = self._begun(constants, generation is not None)
+        compiled.generation = generation or 0
+        where = compiled.parameters.pointers
+        while len(self._entries) >= MODULES:
+            self._drop(next(iter(self._entries)))
+        self._entries[where] = compiled
+        compiled.alive = when_gone(constants.values(), partial(_gone, weakref.ref(self), where))
+        return compiled
+
+    def _drop(self, where: tuple[int, ...]) -> None:
+        """Free what was compiled for the parameters there."""
+        compiled = self._entries.pop(where, None)
+        if self._last is compiled:
+            self._last = None
+
+    def gone(self, where: tuple[int, ...]) -> None:
+        """One of the parameters there is gone."""
+        compiled = self._entries.get(where)
+        if compiled is not None:
+            self._forgotten = compiled.next_generation
+        self._drop(where)
+
+    def _begun(self, constants: Mapping[int, torch.Tensor], anew: bool = False) -> Compiled:
         """Translate and compile with these values of parameters."""
-        return Compiled(self._module, constants, self._options)
+        return Compiled(self._module, constants, self._options, anew)
 
 
-def _chosen(positions: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """Takes the values at these positions."""
-    if len(positions) < 2:
-        first = positions[0] if positions else 0
-        return itemgetter(slice(first, first + len(positions)))
-    return itemgetter(*positions)
+def refit(compiled: torch.nn.Module | None = None) -> None:
+    """Have the weights of a compiled module (None: of all) read again in its next call, after writes that nothing
+    sees."""
+    places = None
+    if compiled is not None:
+        tensors = [each for each in (*compiled.parameters(), *compiled.buffers()) if each.numel()]
+        places = frozenset(pointers(tensors))
+    for graph in list(_GRAPHS):
+        graph.forget(places)
 
 
-_version = attrgetter("_version")
+_GRAPHS: weakref.WeakSet[CompiledGraph] = weakref.WeakSet()
 
 _WORKERS = ThreadPoolExecutor(1, "tilec-compile")
 """Waits for the compiler, which is a process of its own."""
 
 
-def _opened(data: bytes, options: Options) -> InferenceSession:
-    session = SessionOptions()
-    session.intra_op_num_threads = options.threads or torch.get_num_threads()
-    return InferenceSession(
-        data,
-        session,
-        device=options.device,
-        recipe=options.recipe,
-        specialize=cast("Any", options.specialize),
-        cache=options.cache,
-    )
+def _gone(graph: weakref.ref[CompiledGraph], where: tuple[int, ...]) -> None:
+    there = graph()
+    if there is not None:
+        there.gone(where)
+
+
+def _opened(data: bytes, options: Options, anew: bool) -> InferenceSession:
+    chosen = SessionOptions()
+    chosen.intra_op_num_threads = options.threads or torch.get_num_threads()
+    cache, folder = options.cache, None
+    if anew:
+        folder = tempfile.mkdtemp(prefix="tilec-")
+        cache = str(Cache(Path(cache) if cache is not None else cache_folder()).beside(Path(folder)).root)
+    try:
+        session = InferenceSession(
+            data,
+            chosen,
+            device=options.device,
+            recipe=options.recipe,
+            specialize=cast("Any", options.specialize),
+            cache=cache,
+        )
+    except BaseException:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    if folder is not None:
+        weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)
+    return session
 
 
 def _tell(session: Future[InferenceSession]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError, did_you_mean
 
 
@@ -18,7 +19,8 @@ class Options:
     specialize       whether sizes that are seen often get models of their own: `off`, `likely`
     cache            folder of compiled models (None: that of the user)
     threads          threads that take part in a run (None: PyTorch's number)
-    strict           whether what has no translation is an error, and does not stay in PyTorch
+    weights          how closely parameters are looked at before each call: `sampled`, `full`, `frozen` (not at all)
+    strict           raise where PyTorch would run a graph or an operator that tilec does not compile
     """
 
     device: str = "host"
@@ -27,23 +29,48 @@ class Options:
     specialize: str | None = None
     cache: str | None = None
     threads: int | None = None
+    weights: str = "sampled"
     strict: bool = False
 
 
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+"""Modes of `torch.compile`; there is one here."""
+
+_CHOICES = {
+    "while_compiling": ("wait", "eager"),
+    "specialize": (None, "off", "likely"),
+    "weights": ("sampled", "full", "frozen"),
+    "strict": (False, True),
+}
+
+
 def chosen_options(mode: str | None, given: Mapping[str, Any] | None) -> Options:
-    """The options of a call of `torch.compile`. Raises UsageError for an unknown option, value or mode."""
+    """The options of a call of `torch.compile`; those of inductor are warned about once and have no effect.
+
+    Raises UsageError for an unknown option, value or mode.
+    """
+    if mode is not None and mode not in MODES:
+        raise UsageError(f"mode is {mode!r}", hint=f"The modes are {', '.join(MODES)}; backend tilec treats all alike.")
     if mode not in (None, "default"):
-        raise UsageError(
-            f"mode is {mode!r}, backend tilec has one mode",
-            hint="Leave it out; options={'recipe': FILE} says how to compile.",
-        )
+        warn_once(f"mode {mode!r} has no effect: backend tilec has one mode")
     names = [each.name for each in fields(Options)]
-    for name in given or {}:
-        if name not in names:
+    known = {name: value for name, value in (given or {}).items() if name in names}
+    for name in (given or {}).keys() - known.keys():
+        if not _is_of_inductor(name):
             near = did_you_mean(name, names)
             hint = f"Did you mean {near!r}?" if near else f"The options are {', '.join(names)}."
             raise UsageError(f"backend tilec has no option {name!r}", hint=hint)
-    options = Options(**(given or {}))
-    if options.while_compiling not in ("wait", "eager"):
-        raise UsageError(f'while_compiling is {options.while_compiling!r}, it is "wait" or "eager"')
+        warn_once(f"option {name!r} is inductor's: it has no effect in backend tilec")
+    options = Options(**known)
+    for name, choices in _CHOICES.items():
+        value = getattr(options, name)
+        if value not in choices:
+            words = " or ".join(repr(choice) for choice in choices if choice is not None)
+            raise UsageError(f"{name} is {value!r}, it is {words}")
     return options
+
+
+def _is_of_inductor(name: str) -> bool:
+    from torch._inductor import config
+
+    return name.replace("-", "_") in config.get_config_copy()
