@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         set_seed,
     )
     from tilec.api.stand_in import stand_in as as_onnxruntime
-    from tilec.pytorch import from_exported
+    from tilec.pytorch import capture_rnn, from_exported
     from tilec.runtime import Session, load
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "SessionOptions",
     "__version__",
     "as_onnxruntime",
+    "capture_rnn",
     "disable_telemetry_events",
     "enable_telemetry_events",
     "from_exported",
@@ -66,7 +67,7 @@ __all__ = [
     "set_seed",
 ]
 
-_HOMES = {"Session": "runtime", "load": "runtime", "from_exported": "pytorch"}
+_HOMES = {"Session": "runtime", "load": "runtime", "capture_rnn": "pytorch", "from_exported": "pytorch"}
 _MODULES = ("as_onnxruntime", "capi")
 
 # Where a program puts this module in onnxruntime's place by hand, `import onnxruntime.capi` looks for it here.

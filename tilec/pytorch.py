@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tilec.errors import UnavailableError
 
 if TYPE_CHECKING:
+    from torch import nn
     from torch.export import ExportedProgram
 
     from tilec.torch_backend.exported_model import ExportedModel
@@ -33,6 +34,17 @@ def from_exported(
         program, device=device, recipe=recipe, threads=threads, specialize=specialize, cache=cache
     )
     return model
+
+
+def capture_rnn(model: nn.Module) -> nn.Module:
+    """The model, whose LSTM and GRU modules `torch.compile` and `torch.export` then see as one operator each, of any
+    length. Their parameters stay where they are, under their names; the modules are replaced in the model itself.
+
+    In training, under autocast and for packed sequences the modules work as before; those with `proj_size` stay.
+    Raises UnavailableError where PyTorch is not installed.
+    """
+    captured: nn.Module = _of("recurrent").capture_rnn(model)
+    return captured
 
 
 def _of(module: str) -> Any:

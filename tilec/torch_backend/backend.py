@@ -25,12 +25,15 @@ from tilec.torch_backend import operators
 from tilec.torch_backend.decompositions import decompositions
 from tilec.torch_backend.options import Options, chosen_options
 from tilec.torch_backend.partition import compiled_parts
+from tilec.torch_backend.recurrent import tell_of_eager_recurrences
 from tilec.torch_backend.rescue import boxed
 from tilec.torch_backend.translation import UntranslatableError
 
 assert operators.__all__  # translations are registered when they are imported
 
 log = logging.getLogger("tilec")
+
+tell_of_eager_recurrences()
 
 
 def compile_graph(

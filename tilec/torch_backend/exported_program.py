@@ -25,6 +25,9 @@ from tilec.torch_backend.translation import Translated, UntranslatableError, ref
 CONSTANTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 WRITTEN = {OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION}
 
+WHOLE = (torch.ops.aten.lstm.input, torch.ops.aten.gru.input)
+"""Operators that are translated whole; `tilec.capture_rnn` makes such ones that sizes may vary in."""
+
 Range = tuple[int, int | None]
 """The least and the largest size; None: no limit."""
 
@@ -61,7 +64,7 @@ def translated_program(program: ExportedProgram, name: str) -> Exported:
     another device than the CPU.
     """
     with torch.no_grad():
-        program = program.run_decompositions(dict(decompositions()))
+        program = program.run_decompositions({op: rule for op, rule in decompositions().items() if op not in WHOLE})
     for tensor in (*program.state_dict.values(), *program.constants.values()):
         if isinstance(tensor, torch.Tensor) and tensor.device.type != "cpu":
             raise UnavailableError(

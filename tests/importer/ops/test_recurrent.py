@@ -13,6 +13,7 @@ from tilec.errors import ConfigError
 from tilec.importer import import_model
 from tilec.importer.ops import recurrent
 from tilec.importer.ops.recurrent import MAX_EXPRESSIONS
+from tilec.ir.verify.graph import check_graph
 
 KINDS = tuple(GATES)
 DIRECTIONS = ("forward", "reverse", "bidirectional")
@@ -119,6 +120,27 @@ def test_a_loop_computes_what_unrolled_steps_do(
         assert not unrolled.graph.calls
         for one, other in zip(run(loop, tmp_path, given, {"time": steps}), run(unrolled, tmp_path, given), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_loop_carries_states_of_a_batch_of_their_own(tmp_path: Path, kind: str) -> None:
+    """Nothing in the model says that the state's batch is that of the input, which the operator assumes."""
+    arrays = operands(kind)
+    path, feeds = single(tmp_path, kind, *arrays, hidden_size=6, outputs=OUTPUTS[kind], known=[1, 2, 3])
+    path = with_symbolic_steps(path)
+    model = onnx.load(path)
+    for put in model.graph.input:
+        dim = put.type.tensor_type.shape.dim[1]
+        dim.dim_param = {"x0": "batch", "x5": "rows", "x6": "rows"}.get(put.name, "")
+        if not dim.dim_param:
+            dim.dim_value = arrays[int(put.name[1:])].shape[1]
+    onnx.save(model, path)
+    loop = import_model(path)
+    assert check_graph(loop.graph) == []
+    found = run(loop, tmp_path, feeds, {"time": 4, "batch": 3, "rows": 3})
+    unrolled = run(import_model(path, sizes={"time": 4, "batch": 3, "rows": 3}), tmp_path, feeds)
+    for one, other in zip(found, unrolled, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_batches_outermost_in_a_loop(tmp_path: Path) -> None:

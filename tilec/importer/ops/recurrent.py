@@ -188,13 +188,18 @@ def require_shape(op: Op, name: str, value: Value, shape: Sequence[Expr]) -> Non
 
 
 def initial(r: Recurrence, position: int, part: str) -> Value:
-    """The initial state from an input; zeros where it is absent."""
+    """The initial state from an input; zeros where it is absent. A loop carries values of one shape, so that a state of
+    extents that are only assumed to be the operator's own is copied."""
     given = r.op.optional(position)
     if given is None:
         return r.op.full(r.shape, 0.0, r.x.ttype, part)
     d, b, h = r.shape
     require_shape(r.op, part, given, (b, d, h) if r.by_batch else (d, b, h))
-    return transposed(r.op, given, (1, 0, 2), part) if r.by_batch else given
+    state = transposed(r.op, given, (1, 0, 2), part) if r.by_batch else given
+    if r.unrolled is not None or state.shape == r.shape:
+        return state
+    axes = r.axes()
+    return r.op.emit(axes, state.at([axis.var for axis in axes]), state.ttype, part=f"{part}_copy")
 
 
 def projected(r: Recurrence, apart: Expr | None = None) -> Value:
