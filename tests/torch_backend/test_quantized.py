@@ -73,6 +73,9 @@ class Scaled(torch.Tensor):
     def __init__(self, codes, scale):
         self.codes, self.scale = codes, scale
 
+    def __repr__(self):
+        return "Scaled"
+
     def __tensor_flatten__(self):
         return ["codes", "scale"], None
 
@@ -91,7 +94,9 @@ class Scaled(torch.Tensor):
 def test_weights_of_classes_of_their_own_are_constants(tmp_path, monkeypatch):
     begun, begin = [], compiled_graph.CompiledGraph._begun
     monkeypatch.setattr(
-        compiled_graph.CompiledGraph, "_begun", lambda self, given: begun.append(sorted(given)) or begin(self, given)
+        compiled_graph.CompiledGraph,
+        "_begun",
+        lambda self, given, *more: begun.append(sorted(given)) or begin(self, given, *more),
     )
     module = nn.Linear(32, 16, bias=False)
     weight = Scaled(torch.randint(-127, 128, (16, 32), dtype=torch.int8), torch.rand(16, 1))

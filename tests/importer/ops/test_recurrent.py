@@ -123,22 +123,22 @@ def test_a_loop_computes_what_unrolled_steps_do(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_loop_carries_states_of_a_batch_of_their_own(tmp_path: Path, kind: str) -> None:
-    """Nothing in the model says that the state's batch is that of the input, which the operator assumes."""
-    arrays = operands(kind)
-    path, feeds = single(tmp_path, kind, *arrays, hidden_size=6, outputs=OUTPUTS[kind], known=[1, 2, 3])
-    path = with_symbolic_steps(path)
-    model = onnx.load(path)
-    for put in model.graph.input:
-        dim = put.type.tensor_type.shape.dim[1]
-        dim.dim_param = {"x0": "batch", "x5": "rows", "x6": "rows"}.get(put.name, "")
-        if not dim.dim_param:
-            dim.dim_value = arrays[int(put.name[1:])].shape[1]
-    onnx.save(model, path)
+def test_a_loop_carries_states_of_sizes_of_their_own(tmp_path: Path, kind: str) -> None:
+    """Two rows of as many as there are: nothing in the model says that there are two, which the operator assumes."""
+    x, w, r, b, _, state, *_ = operands(kind, directions=2)
+    ends = {"zero": np.array([0]), "two": np.array([2])}
+    rows = helper.make_node("Slice", ["states", "zero", "two", "zero"], ["state"])
+    states = ["state"] * (2 if kind == "LSTM" else 1)
+    cell = helper.make_node(
+        kind, ["x", "w", "r", "b", "", *states], ["y0", "y1"], hidden_size=6, direction="bidirectional"
+    )
+    inputs = {"x": ("float32", ("time", 3, 5)), "states": ("float32", ("rows", 3, 6))}
+    path = save(tmp_path / "m.onnx", [rows, cell], inputs, ["y0", "y1"], {"w": w, "r": r, "b": b, **ends})
+    sizes, feeds = {"time": 4, "rows": 4}, {"x": x, "states": np.concatenate([state, state])}
     loop = import_model(path)
-    assert check_graph(loop.graph) == []
-    found = run(loop, tmp_path, feeds, {"time": 4, "batch": 3, "rows": 3})
-    unrolled = run(import_model(path, sizes={"time": 4, "batch": 3, "rows": 3}), tmp_path, feeds)
+    assert not check_graph(loop.graph)
+    found = run(loop, tmp_path, feeds, sizes)
+    unrolled = run(import_model(path, sizes=sizes), tmp_path, feeds)
     for one, other in zip(found, unrolled, strict=True):
         np.testing.assert_array_equal(one, other)
 
