@@ -73,6 +73,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("models", nargs="*", metavar="MODEL", help="default: all")
     parser.add_argument("--types", nargs="*", default=KINDS[:1], choices=KINDS, help="default: f32")
     parser.add_argument("--by", default="tilec", choices=("tilec", "onnxruntime"), help="who runs what is translated")
+    parser.add_argument("--exported", action="store_true", help="by torch.export and tilec.from_exported")
     parser.add_argument("--inductor", action="store_true", help="print the CPU seconds of inductor's first call, too")
     parser.add_argument("--limit", type=float, default=300.0, help="CPU seconds of a model (default: 300)")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="take each Nth model only")
@@ -86,7 +87,7 @@ def main(words: Sequence[str]) -> int:
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     for name in (asked.models or list(listed))[:: asked.every]:
         for kind in asked.types:
-            said = _said(python, name, kind, "tilec", asked.by, asked.limit)
+            said = _said(python, name, kind, "exported" if asked.exported else "tilec", asked.by, asked.limit)
             peer = _said(python, name, kind, "inductor", asked.by, asked.limit) if asked.inductor else None
             rows.append(Row(name, listed[name], kind, said, peer))
             print(rows[-1].line(), flush=True)

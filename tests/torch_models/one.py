@@ -1,6 +1,7 @@
 """`python -m tests.torch_models.one NAME TYPE BACKEND [by]`: one model, as JSON on the last line of the output.
 
-`by` is `tilec`, or `onnxruntime`: then that runs what the translation made, which takes seconds instead of a minute.
+BACKEND is one of torch.compile, or `exported`: `tilec.from_exported` at the sizes of the first call. `by` is `tilec` or
+`onnxruntime`: then that runs what the translation made, which takes seconds instead of a minute.
 """
 
 from __future__ import annotations
@@ -49,8 +50,13 @@ def main(name: str, kind: str, backend: str, by: str = "tilec") -> None:
         taken = Taken(Path(cache), by)
         seen: dict[str, Any] = {}
         try:
-            with torch.no_grad(), taken.watched() if backend == "tilec" else contextlib.nullcontext():
-                seen = _judged(model, calls, kind, taken.backend if backend == "tilec" else backend)
+            ours = backend in ("tilec", "exported")
+            with torch.no_grad(), taken.watched() if ours else contextlib.nullcontext():
+                if backend == "exported":
+                    seen = _judged(model, calls[:1], kind, taken.exported(calls[0]))
+                else:
+                    compiler = taken.backend if ours else backend
+                    seen = _judged(model, calls, kind, functools.partial(torch.compile, backend=compiler))
         except Exception as fault:
             said.append(f"fails: {type(fault).__name__}: {str(fault)[:300]}")
             print(traceback.format_exc(), file=sys.stderr)
@@ -60,7 +66,7 @@ def main(name: str, kind: str, backend: str, by: str = "tilec") -> None:
     print(json.dumps(seen))
 
 
-def _judged(model: nn.Module, calls: list[Call], kind: str, backend: Any) -> dict[str, Any]:
+def _judged(model: nn.Module, calls: list[Call], kind: str, compiled: Callable[[nn.Module], Any]) -> dict[str, Any]:
     """The faults, the largest error, the results that lie otherwise in memory, seconds of the first call."""
     said: list[str] = []
     strides: list[str] = []
@@ -68,7 +74,7 @@ def _judged(model: nn.Module, calls: list[Call], kind: str, backend: Any) -> dic
     exact_model = None
     with contextlib.suppress(Exception):  # quantised weights have no other type
         exact_model = copy.deepcopy(model).double()
-    run = torch.compile(copy.deepcopy(model), backend=backend)
+    run = compiled(copy.deepcopy(model))
     for number, call in enumerate(calls):
         eager = _called(model, copy.deepcopy(call), kind)
         exact = eager
@@ -139,10 +145,18 @@ class Taken:
 
         return functools.partial(compile_graph, options={"cache": str(self._cache)})
 
+    def exported(self, call: Call) -> Callable[[nn.Module], Any]:
+        """Exports a model, and compiles the program."""
+        from tilec.torch_backend.exported_model import from_exported
+
+        arguments, named = copy.deepcopy(call)
+        cache = str(self._cache)
+        return lambda model: from_exported(torch.export.export(model, arguments, named), cache=cache)
+
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Listen to what is told of graphs, and look at what becomes models."""
-        from tilec.torch_backend import compiled_graph, partition
+        from tilec.torch_backend import compiled_graph, exported_model, exported_program, partition
 
         tell, translate, opened = partition.tell, compiled_graph.translate, compiled_graph._opened
 
@@ -158,13 +172,16 @@ class Taken:
             self._placed(made.model)
             return made
 
-        partition.tell, compiled_graph.translate = told, translated
+        session = exported_model.InferenceSession
+        partition.tell = told
+        compiled_graph.translate = exported_program.translate = translated
         if self._by == "onnxruntime":
-            compiled_graph._opened = _Peer
+            compiled_graph._opened = exported_model.InferenceSession = _Peer
         try:
             yield
         finally:
-            partition.tell, compiled_graph.translate, compiled_graph._opened = tell, translate, opened
+            partition.tell, compiled_graph._opened, exported_model.InferenceSession = tell, opened, session
+            compiled_graph.translate = exported_program.translate = translate
 
     def _placed(self, model: Any) -> None:
         """Count what of a translated model is native."""
@@ -189,7 +206,7 @@ class Taken:
 class _Peer:
     """onnxruntime in the place of a session."""
 
-    def __init__(self, data: bytes, _options: Any) -> None:
+    def __init__(self, data: bytes, *_options: Any, **_more: Any) -> None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()

@@ -37,6 +37,10 @@ def _decoder(
     return Case(name, "transformers", lambda: model(config(**(_DECODER | more))), calls)
 
 
+def _plain_case(name: str, model: Any, config: Any, calls: Callable[[nn.Module], list[Call]], **sizes: Any) -> Case:
+    return Case(name, "transformers", lambda: model(config(vocab_size=VOCABULARY, **sizes)), calls)
+
+
 def _steps(cache: Callable[[Any], Any], start: int = 5, steps: int = 3) -> Callable[[nn.Module], list[Call]]:
     """A prompt and single tokens after it, each with the cache of the eager model up to there."""
 
@@ -98,6 +102,7 @@ def _transcribe(model: Any) -> list[Call]:
 _EXPERTS: dict[str, Any] = {"num_local_experts": 4, "num_experts_per_tok": 2}
 _QWEN: dict[str, Any] = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 _MAMBA2: dict[str, Any] = {"num_heads": 8, "head_dim": 8, "state_size": 8, "n_groups": 1, "chunk_size": 8}
+_FALCON: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 _XLNET: dict[str, Any] = {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64}
 
 CASES = (
@@ -107,7 +112,7 @@ CASES = (
     _decoder("gemma3", hf.Gemma3ForCausalLM, hf.Gemma3TextConfig, sliding_window=4),
     _decoder("phi3", hf.Phi3ForCausalLM, hf.Phi3Config),
     _decoder("granite", hf.GraniteForCausalLM, hf.GraniteConfig),
-    _decoder("falcon", hf.FalconForCausalLM, hf.FalconConfig),
+    _plain_case("falcon", hf.FalconForCausalLM, hf.FalconConfig, _prompts, **_FALCON),
     _decoder("bloom", hf.BloomForCausalLM, hf.BloomConfig, n_head=4, n_layer=2),
     _decoder("mixtral", hf.MixtralForCausalLM, hf.MixtralConfig, **_EXPERTS),
     _decoder(

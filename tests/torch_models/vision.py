@@ -43,8 +43,8 @@ class _FirstOf(nn.Module):
 
 CASES = (
     _timm("test_byobnet"),
-    _timm("test_coatnet"),
-    _timm("test_maxvit"),
+    _timm("test_coatnet", 160),
+    _timm("test_maxvit", 160),
     _timm("test_nfnet"),
     _timm("test_mambaout"),
     _timm("test_efficientnet_gn"),
@@ -59,7 +59,12 @@ CASES = (
         depths=(2, 2),
         num_heads=(2, 4),
     ),
-    _timm("mixer_s32_224", known_as="mixer", img_size=64, embed_dim=32, num_blocks=2),
+    Case(
+        "mixer",
+        "timm",
+        lambda: timm.models.mlp_mixer.MlpMixer(10, img_size=64, embed_dim=32, num_blocks=2),
+        _images(64),
+    ),
     _timm("xcit_nano_12_p16_224", known_as="xcit", img_size=64, embed_dim=32, depth=2, num_heads=4),
     _torchvision("densenet", lambda: _TV.DenseNet(8, (2, 2), 16, num_classes=10)),
     _torchvision("googlenet", lambda: _TV.GoogLeNet(10, aux_logits=False, init_weights=False)),
