@@ -241,13 +241,14 @@ def test_a_plan_that_claims_less_than_has_to_move_fails(cli, build):
     assert report["below_least"][0]["moved"] == 0
 
 
-def test_plans_carry_their_bounds_unless_told_otherwise(cli, build):
+def test_plans_carry_what_is_proved_and_the_best_known_where_it_is_asked_for(cli, build):
     plan = json.loads((build / "2-plan.json").read_text())
     assert plan["bounds"].keys() <= plan["capacities"].keys()
-    assert any("bounds" in group for group in plan["groups"])
-    ran = cli("schedule", "model.tilec", "--device", "host", "--no-bounds", "-o", "bare.json")
+    assert all(bound["least"] > 0 for group in plan["groups"] for bound in group["bounds"].values())
+    assert not any("known" in bound for group in plan["groups"] for bound in group["bounds"].values())
+    ran = cli("schedule", "model.tilec", "--device", "host", "--bounds", "-o", "known.json")
     assert ran.code == 0, ran.err
-    assert "attainable" not in ran.err
-    bare = json.loads((build.parent / "bare.json").read_text())
-    assert not {"bounds", "capacities"} & bare.keys()
-    assert not any("bounds" in group for group in bare["groups"])
+    assert "attainable" in ran.err
+    known = json.loads((build.parent / "known.json").read_text())
+    assert any(bound.get("known") for group in known["groups"] for bound in group["bounds"].values())
+    assert [g["bounds"].keys() for g in known["groups"]] == [g["bounds"].keys() for g in plan["groups"]]

@@ -54,6 +54,7 @@ def test_a_group_an_edge_and_a_node(cli, planned):
     group = plan["groups"][0]
     told = json.loads(cli("explain", "model.tilec", "--group", 1, "--json").out)
     assert told["same"] is True
+    assert any(level["known"] for level in told["group"]["levels"])
     assert told["group"]["name"] == group["name"]
     assert told["group"]["picoseconds"] == group["cost"]["picoseconds"]
     assert sorted(told["group"]) == sorted(

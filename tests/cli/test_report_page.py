@@ -25,6 +25,7 @@ def test_a_compiled_model_becomes_a_page(cli, build):
         assert {level: use["read"] for level, use in told["levels"].items()} == group["cost"]["read"]
     for kernel, text in plan["programs"].items():
         assert (build / "programs" / f"{kernel}.txt").read_text() == text
+    assert plan["totals"]["ratio"]["known_bytes"] > 0
     assert plan["verdict"]["verdict"] == "pass"
     assert plan["verdict"]["outputs"][0]["errors"]
     assert plan["device"]["known"]
@@ -46,6 +47,10 @@ def test_two_plans_side_by_side(cli, build):
     assert [plan["label"] for plan in data["plans"]] == ["model.tilec", "other.json"]
     assert data["plans"][1]["verdict"] == {"state": "none"}
     told = json.loads(cli("diff", "model.tilec", "other.json", "--json").out)
+    assert not told.pop("bounds")  # the page has found the best known traffic, plans carry what is proved
+    assert data["changes"].pop("bounds")
+    for group, same in zip(data["changes"]["groups"], told["groups"], strict=True):
+        assert (bool(group.pop("bounds")), same.pop("bounds")) == (True, {})
     del data["changes"]["families"]
     assert data["changes"] == told
 

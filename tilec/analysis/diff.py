@@ -108,7 +108,9 @@ def _paired(before: Sequence[Ratio | None], after: Sequence[Ratio | None]) -> It
     """Ratios of the same level side by side, in the order of the new plan."""
     old, new = ({ratio.level: ratio for ratio in side if ratio is not None} for side in (before, after))
     for level in dict.fromkeys((*new, *old)):
-        yield BoundMetric(level, old.get(level), new.get(level))
+        pair = old.get(level), new.get(level)
+        if any(ratio is not None and ratio.bound.known is not None for ratio in pair):
+            yield BoundMetric(level, *pair)
 
 
 def metrics(before: Costs | None, after: Costs | None, *, changed_only: bool) -> tuple[Metric, ...]:

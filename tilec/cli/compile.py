@@ -12,9 +12,9 @@ from tilec.cli.import_ import folder_of
 from tilec.cli.options import (
     AllowUnverified,
     AsJson,
+    Bounds,
     Budget,
     Device,
-    NoBounds,
     PrintRecipe,
     Profile,
     Recipe,
@@ -52,7 +52,7 @@ def compile_(
     record: Record = None,
     workers: Workers = None,
     budget: Budget = None,
-    no_bounds: NoBounds = False,
+    bounds: Bounds = None,
     recipe: Recipe = None,
     strict: Strict = False,
     allow_unverified: AllowUnverified = False,
@@ -97,7 +97,7 @@ def compile_(
         profile=profile,
         record=record,
         budget=budget,
-        no_bounds=no_bounds,
+        bounds=bounds,
     )
     job = job_on_device(console, recipe, given, folder, print_recipe)
     if job is None:

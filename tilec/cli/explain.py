@@ -129,11 +129,13 @@ def _plan(
     from tilec.ir.bind_plan import complete_sizes
     from tilec.pipeline.code_decisions import decide_for
     from tilec.pipeline.plan_at_sizes import plan_at_sizes
+    from tilec.pipeline.plan_bounds import bounded_plan
     from tilec.report.explain.answer import answered, require
 
     source, plan = plan_of(path)
     spec, options = planned_device(source, device), planned_options(source, recipe)
     whole = graph_of(source, plan, graph)
+    plan = bounded_plan(plan, spec)
     require(plan, group=group, edge=edge, node=node)
     there = complete_sizes(plan, sizes)
     with console.stage("search"):

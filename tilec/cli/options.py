@@ -98,8 +98,9 @@ Record = Annotated[
     typer.Option("--record", metavar="FILE", help="Tuning record (with --profile: tuning.json beside the plan)."),
 ]
 Budget = Annotated[int | None, typer.Option("--budget", min=1, help="Candidates of a group to look at (default: 20).")]
-NoBounds = Annotated[
-    bool, typer.Option("--no-bounds", help="Leave out the least traffic known, which takes some time.")
+Bounds = Annotated[
+    bool | None,
+    typer.Option("--bounds/--no-bounds", help="Find the best traffic known of every group, which takes some time."),
 ]
 PrintBetweenPasses = Annotated[
     bool, typer.Option("--print-between-passes", help="Say on stderr what every pass alters; runs though it is fresh.")
@@ -125,7 +126,7 @@ def flags(
     profile: bool = False,
     record: str | None = None,
     budget: int | None = None,
-    no_bounds: bool = False,
+    bounds: bool | None = None,
     watched: str | None = None,
 ) -> dict[str, tuple[str, Any]]:
     """Recipe keys set by the shared flags; `likely` maps symbols to sizes from a file, `watched` is the stage that
@@ -157,8 +158,8 @@ def flags(
         given["schedule.record"] = ("--record", record)
     if budget is not None:
         given["schedule.budget"] = ("--budget", budget)
-    if no_bounds:
-        given["schedule.bounds"] = ("--no-bounds", False)
+    if bounds is not None:
+        given["schedule.bounds"] = ("--bounds" if bounds else "--no-bounds", bounds)
     if watched is not None:
         given[f"{watched}.print_between_passes"] = ("--print-between-passes", True)
     return given

@@ -77,6 +77,7 @@ def _one(source: "StageInput", label: str, given: "Sequence[DeviceSpec]", sizes:
     from tilec.ir.verify.plan import check_plan
     from tilec.pipeline import read_run
     from tilec.pipeline.plan_at_sizes import plan_at_sizes
+    from tilec.pipeline.plan_bounds import bounded_plan
     from tilec.report.html import Shown
 
     assert source.artifact is not None
@@ -86,6 +87,7 @@ def _one(source: "StageInput", label: str, given: "Sequence[DeviceSpec]", sizes:
         raise ArtifactError(f"illegal plan: {problems[0]}", source.place, "Undo the edit of the plan.")
     fitting = [device for device in given if device.digest() == artifact.inputs.get("device")]
     device = fitting[0] if fitting else known_device(source)
+    plan = bounded_plan(plan, device)
     there = complete_sizes(plan, sizes)
     body, stale = _report(source) if label != "-" else (None, False)
     return Shown(

@@ -9,9 +9,9 @@ import typer
 from tilec.cli.console import Console
 from tilec.cli.options import (
     AsJson,
+    Bounds,
     Budget,
     Device,
-    NoBounds,
     PrintBetweenPasses,
     PrintRecipe,
     Profile,
@@ -41,7 +41,7 @@ def schedule(
     record: Record = None,
     workers: Workers = None,
     budget: Budget = None,
-    no_bounds: NoBounds = False,
+    bounds: Bounds = None,
     recipe: Recipe = None,
     print_between_passes: PrintBetweenPasses = False,
     print_recipe: PrintRecipe = False,
@@ -70,7 +70,7 @@ def schedule(
         profile=profile,
         record=record,
         budget=budget,
-        no_bounds=no_bounds,
+        bounds=bounds,
         watched="schedule" if print_between_passes else None,
     )
     job = job_on_device(console, recipe, given, target.parent if target else folder, print_recipe)

@@ -18,7 +18,7 @@ def plan_at_sizes(plan: Plan, sizes: Mapping[str, int], device: DeviceSpec | Non
     Raises UsageError for sizes that the plan does not have or allow, PlanError where no tile program comes of a group.
     """
     from tilec.ir.bind_plan import bind_plan, complete_sizes, plan_sizes
-    from tilec.pipeline.plan_bounds import plan_with_bounds
+    from tilec.pipeline.plan_bounds import is_bounded, plan_with_bounds
     from tilec.scheduler.schedule import recounted_plan
 
     there = complete_sizes(plan, sizes)
@@ -30,4 +30,4 @@ def plan_at_sizes(plan: Plan, sizes: Mapping[str, int], device: DeviceSpec | Non
         counted = replace(counted, groups=untimed)
     unbounded = tuple(replace(each, bounds={}) for each in counted.groups)
     plain = replace(counted, groups=unbounded, bounds={}, capacities={})
-    return plan_with_bounds(plain, device) if plan.bounds and device is not None else plain
+    return plan_with_bounds(plain, device, is_bounded(plan)) if plan.bounds and device is not None else plain

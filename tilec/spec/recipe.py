@@ -118,7 +118,7 @@ class ScheduleOptions(Spec):
         default=None, description="file of the tuning record (default with profile: tuning.json beside the plan)"
     )
     print_between_passes: bool = Field(default=False, description="say what every pass and step alters")
-    bounds: bool = Field(default=True, description="whether the plan carries the least traffic known of its groups")
+    bounds: bool = Field(default=False, description="whether the plan carries the best traffic known of its groups")
 
 
 class CodegenOptions(Spec):

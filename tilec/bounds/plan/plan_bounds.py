@@ -21,12 +21,13 @@ from tilec.ir.sizes import pivot_sizes
 
 
 def with_bounds(
-    plan: Plan, levels: Iterable[LevelCapacity], find: Find, find_parallel: FindParallel = cached_parallel
+    plan: Plan, levels: Iterable[LevelCapacity], find: Find | None, find_parallel: FindParallel = cached_parallel
 ) -> Plan:
     """The plan with bounds at the capacities of a device's `levels`; while sizes are symbols, those of the sizes that
     it was made for.
 
-    `find` gives the curve of one contraction, `find_parallel` that in tasks for the units of a level. All groups
+    `find` gives the curve of one contraction, `find_parallel` that in tasks for the units of a level; without them
+    bounds are what is proved, and nothing is known to be attainable, which takes most of the time. All groups
     together are bounded above the lowest level and at the lowest level that holds tiles. A group has bounds at the
     levels that hold its tiles, for a cache may hold what earlier groups left.
     """
@@ -91,7 +92,7 @@ def product_leasts(graph: Graph, capacities: Iterable[int]) -> list[int]:
 class _Search:
     """How the curves of contractions are found, and those that are known."""
 
-    find: Find
+    find: Find | None
     find_parallel: FindParallel
     curves: CurveCache
 
@@ -101,6 +102,8 @@ class _Search:
         return {each.level: self._bound(graph, each, least) for each, least in zip(levels, proved, strict=True)}
 
     def _bound(self, graph: Graph, level: LevelCapacity, proved: int) -> Bound:
+        if self.find is None:
+            return Bound(proved, None)
         point = best_known(graph, self.find, level.capacity, self.curves)
         known = point.traffic_bytes if point is not None else None
         if level.units == 1 or known is None:

@@ -64,8 +64,7 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     with tuner_of(job, graph, target, advance) as tuner:
         trace = SearchProgress(printer or NO_TRACE, advance)
         plan = schedule(graph, job.device, job.recipe.schedule, trace, tuner, decide_for(job.device), announce_for(job))
-    if job.recipe.schedule.bounds:
-        plan = _with_bounds(plan, job)
+    plan = _with_bounds(plan, job)
     if tuner is None:
         return StageOutput(plan_to_json(plan), files)
     job.listener.note(told(tuner))
@@ -109,7 +108,7 @@ def _with_bounds(plan: "Plan", job: Job) -> "Plan":
 
     assert job.device is not None
     try:
-        return plan_with_bounds(plan, job.device)
+        return plan_with_bounds(plan, job.device, job.recipe.schedule.bounds)
     except UnsupportedError as error:
         job.listener.note(f"bounds: none, {error.message}")
         return plan

@@ -8,7 +8,7 @@ function distance() {
     const plan = current();
     const ratio = plan.totals.ratio;
     if (!ratio) {
-      fill(holder, h("p", { class: "none" }, "This plan has no bounds: it was made without (--no-bounds), or the file of its device is not here."));
+      fill(holder, h("p", { class: "none" }, "This plan has no bounds: the file of its device is not here, or its products are too large to be counted."));
       return;
     }
     const level = boundedLevel(plan);
