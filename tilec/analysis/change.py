@@ -57,8 +57,7 @@ class Metric:
 @dataclass(frozen=True, slots=True)
 class BoundMetric:
     """Ratio of traffic to the best known one at a level, before and after; None where no bound is counted.
-    There is no metric
-    where the best is known on neither side."""
+    There is no metric where the best is known on neither side."""
 
     level: str
     before: Ratio | None
