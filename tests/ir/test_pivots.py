@@ -1,8 +1,11 @@
 """Pivots that fulfil constraints."""
 
+from math import prod
+
 import pytest
 
-from tilec.ir.pivots import legal_pivots, nearest_legal
+from tilec.ir.expr import Const, Var
+from tilec.ir.pivots import MOST_ELEMENTS, held_pivots, legal_pivots, nearest_legal
 from tilec.ir.sizes import Constraint, SymbolRange, pivot_sizes
 from tilec.ir.text import parse_expr
 
@@ -53,3 +56,15 @@ def test_classes_of_sizes_are_those_that_some_run_has(constraint: str) -> None:
     assert legal(past=0) == (0, 128, 128)
     assert legal(past=8, seq=8, total=8) == (8, 8, 16)
     assert legal({"total": SymbolRange(low=200)}, seq=1) == (128, 1, 256)
+
+
+@pytest.mark.parametrize("rank", [2, 4, 7, 9])
+def test_tensors_of_many_dimensions_are_planned_at_sizes_that_a_memory_holds(rank):
+    symbols = [f"d{n}" for n in range(rank)]
+    ranges = {"d0": SymbolRange(likely=(8,)), "d1": SymbolRange(low=3, divisor=3)}
+    found = held_pivots(symbols, ranges, [[Var(name) for name in symbols], [Const(4)]])
+    sizes = pivot_sizes(symbols, found)
+    assert prod(sizes.values()) <= MOST_ELEMENTS
+    assert sizes["d0"] == 8
+    assert (found == ranges) == (rank < 6)
+    assert len({sizes[name] for name in symbols[2:]}) <= 1

@@ -45,7 +45,7 @@ from tilec.ir.algebra import simplify
 from tilec.ir.expr import Var
 from tilec.ir.graph import Call, Graph, Placement, Port, Tensor, Unsupported, WeightRef
 from tilec.ir.node_labels import label
-from tilec.ir.pivots import legal_pivots
+from tilec.ir.pivots import held_pivots, legal_pivots
 from tilec.ir.size_facts import SizeFacts, settled
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
@@ -330,6 +330,8 @@ def _assembled(
     calls = _with_symbols(made, built.tensors, facts.reported)
     live_symbols = {symbol for call in calls for symbol in call.symbols}
     facts = settled(facts.without(set(facts.reported) - live_symbols))
+    shapes = [tensor.shape for tensor in built.tensors.values()]
+    ranges = held_pivots(facts.symbols, facts.ranges, shapes)
     graph = Graph(
         name,
         facts.symbols,
@@ -343,7 +345,7 @@ def _assembled(
         calls,
         opaque,
         tuple(each for each in built.ranges if each.tensor in {port.tensor for port in inputs} - set(opaque)),
-        legal_pivots(facts.symbols, facts.ranges, facts.constraints),
+        legal_pivots(facts.symbols, ranges, facts.constraints),
         facts.constraints,
         facts.values,
         retyped=retyped,

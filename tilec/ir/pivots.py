@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -15,8 +16,31 @@ from tilec.ir.sizes import ANY_SIZE, DEFAULT_SIZE, Constraint, SymbolRange, pivo
 TARGETS = (DEFAULT_SIZE, 120, 144, 96, 240, 64, 60, 48, 32, 24, 16, 12, 8, 4, 2, 1)
 """Sizes to try for the symbols of a constraint that the usual pivots break: many divisors, near the usual one first."""
 
+MOST_ELEMENTS = 1 << 32
+"""Elements of a tensor at sizes that decisions are made for, if its dimensions say nothing of their sizes."""
+
 MOST_TRIED = 1 << 16
 """Sizes of several symbols that are tried together."""
+
+
+def held_pivots(
+    symbols: Sequence[str], ranges: Mapping[str, SymbolRange], shapes: Iterable[Sequence[Expr]]
+) -> dict[str, SymbolRange]:
+    """The ranges, with smaller likely sizes where a tensor of one of the shapes has more than `MOST_ELEMENTS` at the
+    pivots: the usual size of one dimension, in seven of them, is no model's. A symbol with likely sizes keeps them."""
+    usual = pivot_sizes(symbols, ranges)
+    free = [s for s in symbols if not ranges.get(s, ANY_SIZE).likely]
+    known = [tuple(shape) for shape in shapes if any(map(variables, shape))]
+
+    def elements(sizes: Mapping[str, int]) -> int:
+        return max((prod(max(0, int(integer(extent, sizes))) for extent in shape) for shape in known), default=0)
+
+    sizes, most = usual, max((usual[s] for s in free), default=0)
+    while most > 1 and elements(sizes) > MOST_ELEMENTS:
+        most //= 2
+        sizes = {**usual, **{s: min(usual[s], ranges.get(s, ANY_SIZE).nearest(most)) for s in free}}
+    smaller = (s for s in free if sizes[s] < usual[s])
+    return {**ranges, **{s: replace(ranges.get(s, ANY_SIZE), likely=(sizes[s],)) for s in smaller}}
 
 
 def legal_pivots(
