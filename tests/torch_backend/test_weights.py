@@ -111,7 +111,10 @@ def test_weights_that_change_in_every_call_become_arguments(cache, begun):
         for _ in range(8):
             module.weight.data.add_(0.1)
             near(run(x), module(x))
-    assert begun == [2] * 3 + [0]
+        assert begun == [2] * 3 + [0]
+        refit(run)
+        near(run(x), module(x))
+        assert begun == [2] * 3 + [0, 2]
 
 
 def test_frozen_weights_are_read_again_when_asked(cache):

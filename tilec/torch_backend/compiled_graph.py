@@ -151,8 +151,11 @@ class CompiledGraph:
         return compiled.run(inputs)
 
     def forget(self, places: frozenset[int] | None) -> None:
-        """Compile again what was made of the tensors at these places when it is next asked for (None: of all)."""
+        """Compile again what was made of the tensors at these places when it is next asked for (None: of all), and
+        weights that became arguments as constants."""
         with self._lock:
+            if self._positions and self._fixed is not None:
+                self._fixed = self._last = None
             for where in [where for where in list(self._entries) if places is None or not places.isdisjoint(where)]:
                 self._drop(where)
 

@@ -18,7 +18,7 @@ import torch
 
 Look = Literal["sampled", "full", "frozen"]
 
-WHOLE = 64 << 10
+WHOLE = 16 << 10
 """Bytes of a graph's parameters that are compared whole, the smallest parameters first."""
 
 BLOCK = 64
