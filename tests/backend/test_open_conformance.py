@@ -19,6 +19,7 @@ from tests.open_conformance.opened import opened, resized
 from tests.open_conformance.other_sizes import KINDS, other_sizes, repeated
 from tests.open_conformance.references import References, in_child
 from tests.open_conformance.table import behind, by_operator
+from tilec.ir.graph import Placement
 
 RUN = ["add_bcast", "concat_2d_axis_1", "gemm_beta"]
 """Cases that are compiled and run at all sizes."""
@@ -102,7 +103,7 @@ def test_a_wrong_answer_at_another_size_is_found(monkeypatch: pytest.MonkeyPatch
         """Right at the case's sizes alone."""
 
         inputs = ()
-        placement = None
+        placement = Placement(1, 1, ())
 
         @property
         def session(self) -> Wrong:
