@@ -15,6 +15,8 @@ VARIES = [
     "unfold of a dimension",
     "an integer that varies",
     "a size as a fraction",
+    "rotary by complex numbers",
+    "stft of a size",
 ]
 
 
@@ -46,6 +48,10 @@ def test_functions_of_sizes_that_vary_are_native(name, tmp_path):
         ("index_put of dimensions apart", torch.float32),
         ("max_pool2d with indices", torch.float32),
         ("bucketize right", torch.float32),
+        ("attention of groups", torch.float32),
+        ("atan2", torch.float32),
+        ("as_strided", torch.float32),
+        ("irfft", torch.float32),
     ],
 )
 def test_functions_of_types_are_native(name, dtype, tmp_path):

@@ -19,12 +19,13 @@ IR_VERSION = 10
 class OnnxBuilder:
     """Nodes in topological order. Values are names; equal small constants are stored once.
 
-    `origins` maps the nodes emitted to the `origin` that they were emitted for.
+    `origins` maps the nodes emitted to the `origin` that they were emitted for; `taken` are names that inputs have.
     """
 
     def __init__(self) -> None:
         self.origin = ""
         self.origins: dict[str, str] = {}
+        self.taken: set[str] = set()
         self.inputs: list[onnx.ValueInfoProto] = []
         self.outputs: list[onnx.ValueInfoProto] = []
         self._nodes: list[onnx.NodeProto] = []
@@ -67,5 +68,8 @@ class OnnxBuilder:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
 
     def _name(self, stem: str) -> str:
-        self._count += 1
-        return f"{stem}_{self._count}"
+        while True:
+            self._count += 1
+            name = f"{stem}_{self._count}"
+            if name not in self.taken:
+                return name

@@ -14,6 +14,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 from tilec.torch_backend.blame import blamed
 from tilec.torch_backend.compiled_graph import CompiledGraph
+from tilec.torch_backend.complex_parts import without_complex
 from tilec.torch_backend.numbers_as_extents import with_extents
 from tilec.torch_backend.options import Options
 from tilec.torch_backend.report import Kept, Report, reason_of, reasons, tell
@@ -31,7 +32,7 @@ def compiled_parts(module: fx.GraphModule, constants: Mapping[int, torch.Tensor]
 
     `constants` are parameters, by position. Raises UnsupportedError where `options` are strict and something is left.
     """
-    splitting = _Splitting(options)
+    module, splitting = without_complex(module), _Splitting(options)
     run = splitting.compiled(module, constants)
     tell(Report(_calls(module), splitting.native, splitting.kept), options.strict)
     return run

@@ -18,6 +18,7 @@ import torch
 from onnx import helper
 from torch import fx
 
+from tilec.torch_backend import complex_parts
 from tilec.torch_backend.few_bits import in_few_bits
 from tilec.torch_backend.onnx_builder import OnnxBuilder
 from tilec.torch_backend.values import ONNX_TYPES, Number, Size, Tensor
@@ -142,6 +143,9 @@ F = TypeVar("F", bound=Operator)
 """Translates a call: takes the translation, the FX node and its arguments; returns the name of an ONNX value, or a
 list of names (None: not made) of an operator with several results."""
 
+TRANSFORMS = (*complex_parts.TRANSFORMS, torch.ops.aten.view_as_real.default, torch.ops.aten.view_as_complex.default)
+"""Operators on complex tensors, which are real ones with a last dimension of two in ONNX."""
+
 OPERATORS: dict[Any, Operator] = {}
 """ATen operator (an overload) or Python function on sizes -> its translation."""
 
@@ -172,6 +176,7 @@ def refused_operators(module: fx.GraphModule) -> dict[str, str]:
             except UntranslatableError as error:
                 refused[node.name] = str(error)
                 t.known[node] = _stand_in(t, node.name, node.meta.get("val"))
+    complex_parts.transforms_alone([node for node in module.graph.nodes if node.op == "call_function"], refused)
     return refused
 
 
@@ -195,6 +200,7 @@ def translate(module: fx.GraphModule, constants: Mapping[int, torch.Tensor], nam
     """
     t, inputs = Translation(), list[Port]()
     placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    t.onnx.taken.update(node.name for node in module.graph.nodes)
     for position, node in enumerate(placeholders):
         if position in constants:
             t.known[node] = _weight(t, node.name, constants[position])
@@ -282,7 +288,7 @@ def _call(t: Translation, node: fx.Node) -> Any:
     t.onnx.origin = node.name
     try:
         for value in (node.meta.get("val"), *(each.meta.get("val") for each in node.all_input_nodes)):
-            _require_types(value)
+            _require_types(value, node.target in TRANSFORMS)
         args, kwargs = _known(t, node.args), {name: _known(t, value) for name, value in node.kwargs.items()}
         return _result(function(t, node, *args, **kwargs), node.meta.get("val"))
     except UntranslatableError as error:
@@ -292,9 +298,11 @@ def _call(t: Translation, node: fx.Node) -> Any:
         raise UntranslatableError(reason, node.name) from error
 
 
-def _require_types(value: Any) -> None:
-    """Raise UntranslatableError for tensors that ONNX has not."""
+def _require_types(value: Any, transform: bool) -> None:
+    """Raise UntranslatableError for tensors that ONNX has not; it has complex ones for a `transform`."""
     for each in value if isinstance(value, tuple | list) else (value,):
+        if transform and isinstance(each, torch.Tensor) and each.dtype == torch.complex64:
+            continue
         if isinstance(each, torch.Tensor) and (each.dtype not in ONNX_TYPES or each.layout != torch.strided):
             raise UntranslatableError(f"it takes or makes elements of {each.dtype}, {each.layout}")
         if isinstance(each, torch.SymBool):

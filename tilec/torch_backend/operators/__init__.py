@@ -14,6 +14,7 @@ from tilec.torch_backend.operators import (
     reduction,
     resampling,
     sizes,
+    spectra,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "reduction",
     "resampling",
     "sizes",
+    "spectra",
 ]

@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from tilec.torch_backend.translation import Translation, UntranslatableError, translates
-from tilec.torch_backend.values import Tensor
+from tilec.torch_backend.values import Size, Tensor
 
 aten = torch.ops.aten
 
@@ -33,24 +33,24 @@ def _attention(
     if dropout or any(user.args[1] != 0 and user.users for user in node.users):
         raise UntranslatableError("attention with dropout, or whose sums are read")
     dtype = query.dtype
-    groups = _groups(query, key)
+    groups = _groups(t, query, key)
     heads = query.rank - 3
     rows, columns = t.extent(query, query.rank - 2), t.extent(key, key.rank - 2)
     scaled = t.emit("Mul", query.name, _factor(t, query, scale))
     keys, values = key.name, value.name
-    if groups > 1:
+    if groups is not None:
         sizes = t.extents(query)
-        lead = [*sizes[:heads], query.shape[heads] // groups, groups]
+        lead = [*sizes[:heads], t.extent(key, heads), groups]
         scaled = t.emit("Reshape", scaled, t.shape([*lead, rows, sizes[-1]]), allowzero=1)
         keys, values = (t.emit("Unsqueeze", each, t.onnx.integers([heads + 1])) for each in (keys, values))
-    rank = query.rank + (groups > 1)
+    rank = query.rank + (groups is not None)
     scores = t.emit("MatMul", scaled, t.emit("Transpose", keys, perm=[*range(rank - 2), rank - 1, rank - 2]))
     if is_causal:
         i, j = (t.emit("Range", *(t.operand(n, torch.int64) for n in (0, size, 1))) for size in (rows, columns))
         seen = t.emit("LessOrEqual", j, t.emit("Unsqueeze", i, t.onnx.integers([1])))
         scores = t.emit("Where", seen, scores, t.literal(-math.inf, dtype))
     if attn_mask is not None:
-        mask = _grouped_mask(t, attn_mask, heads, groups)
+        mask = attn_mask.name if groups is None else _grouped_mask(t, attn_mask, t.extent(key, heads), groups)
         if attn_mask.dtype == torch.bool:
             scores = t.emit("Where", mask, scores, t.literal(-math.inf, dtype))
         else:
@@ -61,7 +61,7 @@ def _attention(
         closed = t.emit("Equal", largest, t.literal(-math.inf, dtype))
         weights = t.emit("Where", closed, t.literal(0, dtype), weights)
     made = t.emit("MatMul", weights, values)
-    if groups > 1:
+    if groups is not None:
         made = t.emit("Reshape", made, t.shape([*t.extents(query)[:-1], t.extent(value, value.rank - 1)]), allowzero=1)
     return [made, None]
 
@@ -75,25 +75,23 @@ def _factor(t: Translation, query: Tensor, scale: float | None) -> str:
     return t.cast(Tensor(t.emit("Reciprocal", root), (), torch.float32), query.dtype)
 
 
-def _groups(query: Tensor, key: Tensor) -> int:
-    """Heads of queries for each of keys. Raises UntranslatableError where that varies."""
-    if query.rank < 4:
-        return 1
-    many, few = query.shape[-3], key.shape[-3]
-    if str(many) == str(few):
-        return 1
-    if not isinstance(many, int) or not isinstance(few, int) or few == 0 or many % few:
-        raise UntranslatableError(f"attention of {many} heads of queries on {few} of keys")
-    return many // few
+def _groups(t: Translation, query: Tensor, key: Tensor) -> int | Size | None:
+    """Heads of queries for each of keys; None for one."""
+    if query.rank < 4 or str(query.shape[-3]) == str(key.shape[-3]):
+        return None
+    many, few = (t.extent(each, each.rank - 3) for each in (query, key))
+    if isinstance(many, int) and isinstance(few, int):
+        return many // few
+    return Size(t.emit("Div", t.operand(many, torch.int64), t.operand(few, torch.int64)))
 
 
-def _grouped_mask(t: Translation, mask: Tensor, heads: int, groups: int) -> str:
+def _grouped_mask(t: Translation, mask: Tensor, few: int | Size, groups: int | Size) -> str:
     """The mask of scores whose heads are a dimension of their own, and then the group's queries."""
-    if groups == 1 or mask.rank < 3:
+    if mask.rank < 3:
         return mask.name
     place = mask.rank - 3
     if mask.shape[place] == 1:
         return t.emit("Unsqueeze", mask.name, t.onnx.integers([place]))
     sizes = t.extents(mask)
-    shape = [*sizes[:place], mask.shape[place] // groups, groups, *sizes[place + 1 :]]
+    shape = [*sizes[:place], few, groups, *sizes[place + 1 :]]
     return t.emit("Reshape", mask.name, t.shape(shape), allowzero=1)

@@ -39,6 +39,11 @@ def _zeros(t: Translation, node: fx.Node, shape: Sequence[int | Size], **_: Any)
     return _full(t, node, shape, 0)
 
 
+@translates(aten.empty_permuted.default)
+def _empty_permuted(t: Translation, node: fx.Node, shape: Sequence[int | Size], _order: Any, **_: Any) -> str:
+    return _full(t, node, shape, 0)
+
+
 @translates(aten.ones.default)
 def _ones(t: Translation, node: fx.Node, shape: Sequence[int | Size], **_: Any) -> str:
     return _full(t, node, shape, 1)

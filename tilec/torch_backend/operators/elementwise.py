@@ -73,7 +73,7 @@ _BINARY = {
     "Add": (aten.add.Tensor, aten.add.Scalar),
     "Sub": (aten.sub.Tensor, aten.sub.Scalar),
     "Mul": (aten.mul.Tensor, aten.mul.Scalar),
-    "Div": (aten.div.Tensor, aten.div.Scalar),
+    "Div": (aten.div.Tensor, aten.div.Scalar, aten.true_divide.Tensor),
     "Max": (aten.maximum.default,),
     "Min": (aten.minimum.default,),
 }
@@ -176,6 +176,44 @@ def _sign(t: Translation, node: fx.Node, x: Tensor) -> str:
     if not x.dtype.is_floating_point:
         return x.name if x.dtype == torch.bool else t.emit("Sign", x.name)
     return t.emit("Where", t.emit("IsNaN", x.name), t.literal(0, x.dtype), t.emit("Sign", x.name))
+
+
+@translates(aten.atan2.default)
+def _angle(t: Translation, node: fx.Node, y: Tensor, x: Tensor) -> str:
+    """The angle of the quotient, half a turn further on where x is negative; the sign of 0 is its reciprocal's."""
+    dtype = result_type(node)
+    up, right = t.cast(y, dtype), t.cast(x, dtype)
+    zero, turn = t.literal(0, dtype), t.literal(math.pi, dtype)
+    up_sign = _negative(t, up, dtype)
+    half = t.emit("Where", up_sign, t.emit("Neg", turn), turn)
+    both = t.emit("And", t.emit("IsInf", up), t.emit("IsInf", right))
+    one = t.literal(1, dtype)
+    signs = [t.emit("Where", _negative(t, each, dtype), t.literal(-1, dtype), one) for each in (up, right)]
+    slope = t.emit("Where", both, t.emit("Mul", *signs), t.emit("Div", up, right))
+    none = t.emit("And", t.emit("Equal", up, zero), t.emit("Equal", right, zero))
+    slope = t.emit("Where", none, t.emit("Mul", zero, t.emit("Mul", *signs)), slope)
+    base = t.emit("Atan", slope)
+    return t.emit("Where", _negative(t, right, dtype), t.emit("Add", base, half), base)
+
+
+def _negative(t: Translation, name: str, dtype: torch.dtype) -> str:
+    """Whether a number has the sign bit, zeros included; NaN has not."""
+    zero = t.literal(0, dtype)
+    below = t.emit("Less", t.emit("Div", t.literal(1, dtype), name), zero)
+    return t.emit("Or", t.emit("Less", name, zero), t.emit("And", t.emit("Equal", name, zero), below))
+
+
+@translates(aten.hypot.default)
+def _hypotenuse(t: Translation, node: fx.Node, x: Tensor, y: Tensor) -> str:
+    """By the longer side, so that no square is too large or too small."""
+    dtype = result_type(node)
+    a, b = (t.emit("Abs", t.cast(each, dtype)) for each in (x, y))
+    long, short = t.emit("Max", a, b), t.emit("Min", a, b)
+    zero, one = t.literal(0, dtype), t.literal(1, dtype)
+    ratio = t.emit("Div", short, t.emit("Where", t.emit("Equal", long, zero), one, long))
+    made = t.emit("Mul", long, t.emit("Sqrt", t.emit("Add", one, t.emit("Mul", ratio, ratio))))
+    endless = t.emit("Or", t.emit("IsInf", a), t.emit("IsInf", b))
+    return t.emit("Where", endless, t.literal(math.inf, dtype), made)
 
 
 @translates(aten.round.decimals)
@@ -317,6 +355,11 @@ def _where(t: Translation, node: fx.Node, condition: Tensor, x: Operand, y: Oper
 @translates(aten._to_copy.default, torch.ops.prims.convert_element_type.default)
 def _converted(t: Translation, node: fx.Node, x: Tensor, *_args: Any, **_: Any) -> str:
     return t.emit("Cast", x.name, to=ONNX_TYPES[result_type(node)])
+
+
+@translates(aten._neg_view.default)
+def _negated(t: Translation, node: fx.Node, x: Tensor) -> str:
+    return t.emit("Neg", x.name)
 
 
 @translates(aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import fx
 
@@ -222,3 +223,20 @@ def _diagonal(t: Translation, node: fx.Node, x: Tensor, offset: int = 0, dim1: i
     step = t.emit("Add", width, t.onnx.constant(1, "int64"))
     first = t.onnx.constant(offset, "int64") if offset >= 0 else t.emit("Mul", width, t.onnx.constant(-offset, "int64"))
     return t.emit("Gather", flat, t.emit("Add", t.emit("Mul", numbers, step), first), axis=len(lead))
+
+
+@translates(aten.as_strided.default)
+def _as_strided(
+    t: Translation, node: fx.Node, x: Tensor, shape: Extents, strides: Extents, offset: int | Size | None = None
+) -> str:
+    """Elements of a tensor without gaps, by their numbers in memory."""
+    value = node.all_input_nodes[0].meta["val"]
+    numbers = [each for each in (*shape, *strides, *value.shape, offset or 0) if isinstance(each, int)]
+    known = len(numbers) == 2 * len(shape) + value.dim() + 1
+    if not known or not value.is_contiguous() or value.storage_offset():
+        raise UntranslatableError("memory of an open shape, with gaps, or not from its start")
+    places = np.full((), numbers[-1], np.int64)
+    for extent, stride in zip(numbers[: len(shape)], numbers[len(shape) : 2 * len(shape)], strict=True):
+        places = places[..., None] + np.arange(extent) * stride
+    flat = t.emit("Reshape", x.name, t.onnx.integers([-1]))
+    return t.emit("Gather", flat, t.onnx.constant(places, np.int64), axis=0)

@@ -132,6 +132,14 @@ def _topk(
     return t.onnx.emit_several("TopK", 2, x.name, t.integer(k), axis=axis(x, dim), largest=int(largest))
 
 
+@translates(aten.sort.stable)
+def _stable_sort(
+    t: Translation, node: fx.Node, x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> list[str]:
+    """Of equal elements the first comes first, as it does in ONNX."""
+    return _sort(t, node, x, dim, descending)
+
+
 @translates(aten.sort.default)
 def _sort(t: Translation, node: fx.Node, x: Tensor, dim: int = -1, descending: bool = False) -> list[str]:
     if not x.rank:

@@ -39,7 +39,7 @@ def _grid_sample(
         "GridSample",
         x.name,
         t.cast(grid, x.dtype),
-        mode=("bilinear", "nearest", "bicubic")[interpolation],
+        mode=("linear", "nearest", "cubic")[interpolation],
         padding_mode=("zeros", "border", "reflection")[padding],
         align_corners=int(corners),
     )
