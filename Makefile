@@ -3,6 +3,7 @@ PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(she
 CHROMIUM := $(firstword $(foreach c,chromium chromium-browser google-chrome google-chrome-stable,$(shell command -v $(c))))
 BIN := .venv/bin
 READY := .venv/ready
+TORCH := .venv/torch
 DEMO := mobilenet-v2 bert-base
 
 N := 2000
@@ -47,23 +48,20 @@ browser:
 mutants: $(READY) ## plant the faults of tests/mutants/list.yaml one by one; tests must find each, e.g. ARGS="NAME --jobs 4"
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-test-torch: $(READY) ## the tests of the backend of torch.compile; installs PyTorch first
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]'
+test-torch: $(TORCH) ## the tests of the backend of torch.compile; installs PyTorch first
 	$(BIN)/pytest -q -n 2 tests/torch_backend $(ARGS)
 
 torch-functions: export PYTHONPATH := tests
-torch-functions: $(READY) ## 500 functions of torch through torch.compile beside eager PyTorch, e.g. ARGS="roll scatter"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]'
+torch-functions: $(TORCH) ## 500 functions of torch through torch.compile beside eager PyTorch, e.g. ARGS="roll scatter"
 	@$(BIN)/python -m torch_backend $(ARGS)
 
 torch-timing: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 torch-timing: export PYTHONDONTWRITEBYTECODE :=
-torch-timing: $(READY) ## time modules through torch.compile beside inductor and OpenVINO, e.g. ARGS="bert --peers inductor"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]' openvino
+torch-timing: $(TORCH) ## time modules through torch.compile beside inductor and OpenVINO, e.g. ARGS="bert --peers inductor"
+	$(BIN)/python -m pip install -q --disable-pip-version-check openvino
 	@$(BIN)/python -m tests.torch_backend.timing $(ARGS)
 
-torch-models: $(READY) ## models of packages through torch.compile, judged by eager PyTorch, e.g. ARGS="bert --types bf16"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]'
+torch-models: $(TORCH) ## models of packages through torch.compile, judged by eager PyTorch, e.g. ARGS="bert --types bf16"
 	@$(BIN)/python -m tests.torch_models $(ARGS)
 
 replay: $(READY) ## show what a change alters in the plans of small networks; UPDATE=1 accepts it
@@ -146,4 +144,8 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tilec needs Python 3.11 or newer")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+$(TORCH): $(READY)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[torch]'
 	@touch $@

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 KNOWN = {
-    "pip install tilec[torch]": "PyTorch takes gigabytes; `make test-torch` installs it and runs these tests",
     "mounts file systems": "needs root, which CI may not be",
 }
 
