@@ -55,8 +55,9 @@ class ExportedModel:
             feeds[port.name] = array_of(tensor)
         made = [tensor_of(array) for array in self._session.run(None, feeds)]
         results = self._exported.translated.placed(made)
-        for position, place in self._exported.written.items():
-            values[place].copy_(results[position])
+        with torch.no_grad():
+            for position, place in self._exported.written.items():
+                values[place].copy_(results[position])
         leaves = [self._constants.get(position, results[position]) for position in self._outputs]
         spec = self._exported.program.call_spec.out_spec
         return _pytree.tree_unflatten(leaves, spec) if spec is not None else leaves
