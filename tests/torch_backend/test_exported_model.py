@@ -122,6 +122,19 @@ def test_an_operator_without_translation_is_named():
     assert 'torch.compile(model, backend="tilec")' in str(caught.value)
 
 
+def test_composite_operators_are_taken_apart(tmp_path):
+    """An export keeps some that torch.compile decomposes."""
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return nn.functional.interpolate(x, scale_factor=1.5, mode="bilinear")
+
+    x = torch.randn(1, 2, 5, 5)
+    made = export(Model(), (x,))
+    assert "aten.upsample_bilinear2d.vec" in {str(node.target) for node in made.graph.nodes}
+    torch.testing.assert_close(tilec.from_exported(made, cache=str(tmp_path))(x), Model()(x), rtol=1e-4, atol=1e-5)
+
+
 def test_a_module_is_no_program():
     with pytest.raises(UsageError, match="an exported program is wanted, this is a Linear"):
         tilec.from_exported(nn.Linear(2, 2))

@@ -7,20 +7,21 @@ value before the call, and an output, `NAME_after`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx
 import torch
 from torch import fx
+from torch._export.utils import _get_decomp_for_cia
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 from torch.utils import _pytree
 
 from tilec.errors import UnavailableError, UnsupportedError
 from tilec.torch_backend.decompositions import decompositions
-from tilec.torch_backend.translation import Translated, UntranslatableError, refused_operators, translate
+from tilec.torch_backend.translation import OPERATORS, Translated, UntranslatableError, refused_operators, translate
 
 CONSTANTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 WRITTEN = {OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION, OutputKind.USER_INPUT_MUTATION}
@@ -64,7 +65,7 @@ def translated_program(program: ExportedProgram, name: str) -> Exported:
     another device than the CPU.
     """
     with torch.no_grad():
-        program = program.run_decompositions({op: rule for op, rule in decompositions().items() if op not in WHOLE})
+        program = program.run_decompositions(_rules(program))
     for tensor in (*program.state_dict.values(), *program.constants.values()):
         if isinstance(tensor, torch.Tensor) and tensor.device.type != "cpu":
             raise UnavailableError(
@@ -84,6 +85,14 @@ def translated_program(program: ExportedProgram, name: str) -> Exported:
     names = _size_names(module, constants)
     _rename_sizes(translated.model, names)
     return Exported(program, _with_names(translated, _output_names(program)), written, _ranges(program, names))
+
+
+def _rules(program: ExportedProgram) -> dict[Any, Callable[..., Any]]:
+    """The rules of decomposition, with those of composite operators that an export keeps and torch.compile does not."""
+    rules = {op: rule for op, rule in decompositions().items() if op not in WHOLE}
+    kept = {node.target for node in _calls(program.graph_module)} - rules.keys() - OPERATORS.keys()
+    composite = {op for op in kept if isinstance(op, torch._ops.OpOverload) and op._can_decompose()}
+    return rules | {op: _get_decomp_for_cia(op) for op in composite}
 
 
 def _drop_constant_results(module: fx.GraphModule) -> None:
