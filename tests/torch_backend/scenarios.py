@@ -497,3 +497,85 @@ def attention_of_views(wrap):
     run, x = wrap(function), torch.linspace(-1, 1, 144).reshape(2, 4, 18)
     with torch.no_grad():
         return [run(x), run(x).reshape(2, 4, 6)]
+
+
+@scenario
+def first_calls_of_threads(wrap):
+    run, results = wrap(linear()), [None] * 3
+
+    def work(n):
+        with torch.no_grad():
+            results[n] = run(X + n)
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return results
+
+
+@scenario
+def workers_of_a_loader(wrap):
+    run = wrap(linear())
+
+    class Samples(torch.utils.data.Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, n):
+            with torch.no_grad():
+                return run(X + n)
+
+    with torch.no_grad():
+        first = run(X)
+    return [first, *torch.utils.data.DataLoader(Samples(), batch_size=2, num_workers=1)]
+
+
+@scenario
+def half_the_bits(wrap):
+    module = linear()
+    run = wrap(module)
+    with torch.no_grad():
+        first = run(X)
+        module.to(torch.bfloat16)
+        return [first, run(X.bfloat16()), module(X.bfloat16())]
+
+
+@scenario
+def one_row_of_a_table(wrap):
+    def write(m):
+        m[0].weight.data[3] = 2.0
+
+    return written(wrap, write, nn.Sequential(nn.Embedding(7, 6)), torch.tensor([3, 6, 0]))
+
+
+@scenario
+def weight_norm(wrap):
+    module = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(6, 5)))
+    return written(wrap, lambda m: m[0].parametrizations.weight.original0.data.mul_(3), module)
+
+
+@scenario
+def state_of_a_compiled_module(wrap):
+    module, other = linear(), linear()
+    run = wrap(module)
+    with torch.no_grad():
+        first = run(X)
+        state = {name.removeprefix("_orig_mod."): value for name, value in run.state_dict().items()}
+        other.load_state_dict({name: value * 2 for name, value in state.items()})
+        module.load_state_dict(other.state_dict())
+        return [first, run(X), other(X)]
+
+
+@scenario
+def wrong_arguments(wrap):
+    run, said = wrap(nn.Embedding(7, 6)), []
+    with torch.no_grad():
+        first = run(torch.tensor([1, 2]))
+        for wrong in (torch.tensor([7]), torch.tensor([1.0])):
+            try:
+                run(wrong)
+            except (IndexError, RuntimeError) as error:
+                said.append(isinstance(error, IndexError))
+        return [first, torch.tensor(said), run(torch.tensor([6]))]

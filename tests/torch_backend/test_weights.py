@@ -104,6 +104,26 @@ def test_equal_modules_are_scheduled_once_and_written_ones_again_never(cache, sc
     assert begun == [2] * 8
 
 
+def test_a_parameter_of_one_number_is_an_argument(cache, begun):
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.tensor(2.0))
+            self.shift = nn.Parameter(torch.randn(1))
+
+        def forward(self, x):
+            return x * self.scale + self.shift
+
+    module, x = Scaled(), torch.randn(3, 6)
+    run = compiled(module, cache)
+    with torch.no_grad():
+        for _ in range(4):
+            near(run(x), module(x))
+            module.scale.data.add_(1)
+            module.shift.data.mul_(2)
+    assert begun == [0]
+
+
 def test_weights_that_change_in_every_call_become_arguments(cache, begun):
     module, x = nn.Linear(6, 4), torch.randn(3, 6)
     run = compiled(module, cache)

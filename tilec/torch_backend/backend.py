@@ -106,16 +106,24 @@ def _compile(
 
 
 def _constants(module: fx.GraphModule, statics: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
-    """Arguments of the functional graph that are parameters or buffers, and not written to."""
+    """Arguments of the functional graph that are parameters or buffers, and not written to; those of one number are
+    arguments of what is compiled, too."""
     context = torch._guards.TracingContext.try_get()
     metadata = context.fw_metadata if context is not None else None
     written = set(metadata.mutated_inp_runtime_indices) if metadata is not None else set()
     found: dict[int, torch.Tensor] = {}
     for position, node in enumerate(n for n in module.graph.nodes if n.op == "placeholder"):
         tensor = _static(node.meta.get("desc"), statics)
-        if tensor is not None and position not in written and tensor.shape == node.meta["val"].shape:
+        if tensor is None or position in written or _is_number(tensor):
+            continue
+        if tensor.shape == node.meta["val"].shape:
             found[position] = tensor
     return found
+
+
+def _is_number(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is a parameter of one number, which would stand in the code: training changes it."""
+    return tensor.numel() == 1 and isinstance(tensor, torch.nn.Parameter) and tensor.is_floating_point()
 
 
 def _static(source: Any, statics: Mapping[int, torch.Tensor]) -> torch.Tensor | None:
