@@ -103,7 +103,6 @@ _EXPERTS: dict[str, Any] = {"num_local_experts": 4, "num_experts_per_tok": 2}
 _QWEN: dict[str, Any] = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 _MAMBA2: dict[str, Any] = {"num_heads": 8, "head_dim": 8, "state_size": 8, "n_groups": 1, "chunk_size": 8}
 _FALCON: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-_XLNET: dict[str, Any] = {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64}
 
 CASES = (
     _decoder("llama-dynamic-cache", hf.LlamaForCausalLM, hf.LlamaConfig, _steps(_dynamic)),
