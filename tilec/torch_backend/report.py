@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import fx
 
+from tilec.api.warn_once import warn_once
 from tilec.errors import TilecError, UnsupportedError, several
 
 log = logging.getLogger("tilec")
@@ -72,7 +72,7 @@ def tell(report: Report, strict: bool) -> None:
         return
     if strict:
         raise UnsupportedError(report.text(), hint="Leave options={'strict': True} out to let PyTorch run them.")
-    warnings.warn(f"{report.text()}\n{MORE}", UserWarning, stacklevel=2)
+    warn_once(f"{report.text()}\n{MORE}")
 
 
 def reason_of(error: BaseException) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from torch import fx
 
+from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError
 from tilec.torch_backend.numbers_as_extents import WithExtents
 from tilec.torch_backend.report import MORE, reason_of
@@ -31,7 +31,6 @@ class Rescued:
         self._module = module
         self._numbers = numbers if numbers.positions else None
         self._strict = strict
-        self._warned = False
 
     def __call__(self, args: list[Any]) -> Any:
         """Run once."""
@@ -51,9 +50,8 @@ class Rescued:
                 self._compiled = None
         args.clear()
         results = self._module(*given)
-        if compiled is not None and not self._warned:
-            self._warned = True
-            warnings.warn(f"PyTorch runs a graph: {reason_of(failed)}\n{MORE}", UserWarning, stacklevel=2)
+        if compiled is not None:
+            warn_once(f"PyTorch runs a graph: {reason_of(failed)}\n{MORE}")
         return results
 
 
