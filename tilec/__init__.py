@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         set_seed,
     )
     from tilec.api.stand_in import stand_in as as_onnxruntime
-    from tilec.pytorch import capture_rnn, from_exported
+    from tilec.pytorch import capture_rnn, from_exported, refit
     from tilec.runtime import Session, load
 
 __all__ = [
@@ -62,12 +62,19 @@ __all__ = [
     "get_version_string",
     "has_collective_ops",
     "load",
+    "refit",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
     "set_seed",
 ]
 
-_HOMES = {"Session": "runtime", "load": "runtime", "capture_rnn": "pytorch", "from_exported": "pytorch"}
+_HOMES = {
+    "Session": "runtime",
+    "load": "runtime",
+    "capture_rnn": "pytorch",
+    "from_exported": "pytorch",
+    "refit": "pytorch",
+}
 _MODULES = ("as_onnxruntime", "capi")
 
 # Where a program puts this module in onnxruntime's place by hand, `import onnxruntime.capi` looks for it here.

@@ -47,6 +47,12 @@ def capture_rnn(model: nn.Module) -> nn.Module:
     return captured
 
 
+def refit(model: nn.Module | None = None) -> None:
+    """Have the weights of a compiled model (None: of all) read again in its next call, after writes that nothing sees:
+    see `weights` among the options of backend tilec. Raises UnavailableError where PyTorch is not installed."""
+    _of("compiled_graph").refit(model)
+
+
 def _of(module: str) -> Any:
     """A module of the backend of torch.compile."""
     import importlib

@@ -9,8 +9,9 @@ torch = pytest.importorskip("torch", reason="pip install tilec[torch]")
 
 from torch import nn  # noqa: E402
 
+from tilec import refit  # noqa: E402
 from tilec.api import worker  # noqa: E402
-from tilec.torch_backend import compiled_graph, parameters, refit  # noqa: E402
+from tilec.torch_backend import compiled_graph, parameters  # noqa: E402
 from tilec.torch_backend.parameters import Parameters  # noqa: E402
 
 

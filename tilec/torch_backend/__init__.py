@@ -1,6 +1,5 @@
 """tilec inside PyTorch: `torch.compile(model, backend="tilec")` (Apollo's just-in-time compilation; A02)."""
 
 from tilec.torch_backend.backend import compile_graph
-from tilec.torch_backend.compiled_graph import refit
 
-__all__ = ["compile_graph", "refit"]
+__all__ = ["compile_graph"]
