@@ -166,9 +166,10 @@ def solve_reshape(
         return tuple(given)
     met = _meeting(shape, wanted)
     if met > 1 and not sizes.same(Binary("*", Binary("//", have, known), known), have):
-        for extent, other in zip(shape[:met], target[:met], strict=True):
-            sizes.assume(Binary("==", extent, other), described)
-        return *target[:met], *solve_reshape(shape[met:], target[met:], zero_copies, sizes)
+        for extent, other in zip(shape[:met], wanted[:met], strict=True):
+            if other is not None and other != extent:
+                sizes.assume(Binary("==", extent, other), described)
+        return *shape[:met], *solve_reshape(shape[met:], target[met:], zero_copies, sizes)
     quotient = _exact_quotient(have, known, described, sizes)
     return tuple(quotient if w is None else w for w in wanted)
 

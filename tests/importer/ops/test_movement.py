@@ -1,5 +1,6 @@
 """Movement operators against onnxruntime, and the index algebra that they become."""
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -193,3 +194,19 @@ def test_identities_leave_no_node(tmp_path: Path) -> None:
     ]
     path = save(tmp_path / "m.onnx", nodes, {"x": ("float32", [2, 3])}, ["y"], {"shape": np.array([2, 3], np.int64)})
     assert [node.op for node in compare(path, {"x": normal(2, 3)}).nodes] == ["Relu", "Neg"]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_reshape_of_open_sizes_says_nothing_of_sizes_that_it_keeps(tmp_path: Path, seed: int) -> None:
+    """Extents that are copied, split in two, joined or left to be found: no size of the input is another one's."""
+    draw = random.Random(seed)
+    sizes = {name: draw.choice([2, 3, 5]) for name in "abcd"[: draw.randint(2, 4)]}
+    split = draw.choice([0, 2, 3])
+    last = list(sizes)[-1]
+    copied = draw.randint(0, len(sizes) - 1)
+    target = [*[0] * copied, *([split] if split else []), -1]
+    sizes[last] *= max(1, split)
+    node = helper.make_node("Reshape", ["x", "shape"], ["y"])
+    path = save(tmp_path / "m.onnx", [node], {"x": ("float32", list(sizes))}, ["y"], {"shape": np.array(target)})
+    graph = compare(path, {"x": normal(*sizes.values())}, sizes)
+    assert not graph.symbol_values
