@@ -126,15 +126,5 @@ CASES = (
     _decoder("mamba", hf.MambaForCausalLM, hf.MambaConfig, state_size=8),
     _decoder("mamba2", hf.Mamba2ForCausalLM, hf.Mamba2Config, **_MAMBA2),
     _decoder("fnet", hf.FNetModel, hf.FNetConfig, _plain),
-    _decoder(
-        "xlnet",
-        hf.XLNetModel,
-        hf.XLNetConfig,
-        _plain,
-        d_model=32,
-        n_layer=2,
-        n_head=4,
-        d_inner=64,
-    ),
     Case("whisper", "transformers", _whisper, _transcribe),
 )
