@@ -104,6 +104,25 @@ def test_strides_of_functions(name):
     assert not any(wrong), [each for each in wrong if each]
 
 
+@pytest.mark.parametrize("form", ["contiguous", "channels last"])
+def test_results_of_open_sizes_are_dense(form, monkeypatch):
+    """Nothing is copied, though strides are expressions over sizes that are divided."""
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, stride=2, padding=1), torch.nn.MaxPool2d(2))
+    if form == "channels last":
+        module.to(memory_format=torch.channels_last)
+    graphs, order = [], compiled_graph.in_memory_order
+
+    def noted(*args):
+        graphs.append(order(*args))
+        raise ValueError
+
+    monkeypatch.setattr(compiled_graph, "in_memory_order", noted)
+    with torch.no_grad(), pytest.warns(UserWarning, match="PyTorch runs"):
+        torch.compile(module, backend="tilec", dynamic=True)(FORMATS[form](torch.randn(2, 3, 17, 19)))
+    orders = [each for graph in graphs for each in graph.outputs.values()]
+    assert [(each.order, each.dense) for each in orders] == [((0, 2, 3, 1), True)] * (form == "channels last")
+
+
 def test_values_go_into_any_strides():
     values = torch.arange(12.0).reshape(3, 4)
     for strides in ((4, 1), (1, 3), (9, 2), (1, 5)):

@@ -51,13 +51,11 @@ class Layout:
         made, copied = list[Allocated](), list[tuple[int, Strides]]()
         wanted = self._wanted(inputs)
         for number, ((extents, dtype), order) in enumerate(zip(outputs, self._outputs, strict=True)):
-            strides = wanted[number]
-            if strides is None or not order.dense:
-                dense = torch.empty_strided(extents, contiguous_strides(extents), device="meta")
-                made.append((order.shape(extents), order.restored(dense).stride(), torch_type(dtype)))
-            else:
-                made.append((order.shape(extents), strides, torch_type(dtype)))
-            if strides is not None and not order.dense:
+            shape, kind = order.shape(extents), torch_type(dtype)
+            plain = order.restored(torch.empty_strided(extents, contiguous_strides(extents), device="meta")).stride()
+            strides = wanted[number] or plain
+            made.append((shape, strides if order.dense else plain, kind))
+            if not order.dense and strides != plain:
                 copied.append((number, strides))
         return made, copied
 

@@ -162,7 +162,14 @@ def _matches(sizes: Sequence[Any], strides: Sequence[Any], order: Sequence[int],
 
 
 def _plain(value: int | torch.SymInt) -> Any:
-    return value if isinstance(value, int) else value.node.expr
+    """A size or stride as a number or an expression; strides take extents as 1 at least, which all but 0 are."""
+    if isinstance(value, int):
+        return value
+    return value.node.expr.replace(_is_at_least_one, lambda each: next(arg for arg in each.args if arg != 1))
+
+
+def _is_at_least_one(expr: Any) -> bool:
+    return expr.func.__name__ == "Max" and len(expr.args) == 2 and 1 in expr.args
 
 
 def _hint(value: torch.SymInt) -> int:
