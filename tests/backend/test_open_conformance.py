@@ -186,3 +186,13 @@ def test_samples_have_cases_of_every_operator_first() -> None:
     assert {case.name for case in whole} == {case.name for case in cases}
     assert sorted(case.operator for case in half) == ["Abs", "Add", "Where"]
     assert [case.operator for case in sampled(cases, 2)][:3] == [case.operator for case in half]
+
+
+def test_inputs_are_counted_at_any_sizes() -> None:
+    case = case_of("gather_0")
+    inputs, _ = case.data()[0]
+    model = case.model()
+    feeds = dict(zip([info.name for info in model.graph.input], inputs, strict=True))
+    free = opened(model, feeds, {"data_d1"})
+    assert free.elements(free.sizes) == max(each.size for each in inputs)
+    assert free.elements({**free.sizes, "data_d0": 100}) == 100 * inputs[0].size // inputs[0].shape[0]

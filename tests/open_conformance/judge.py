@@ -27,6 +27,10 @@ from tilec.ir.sizes import ANY_SIZE
 LEFT_OUT = "left out"
 """The status of a case that is not native with its sizes, or that has no sizes to open."""
 
+MOST_ELEMENTS = 1 << 16
+"""Elements of an input at sizes that are proposed, unless the case has half as many: ONNX's reference loops in Python
+over some of them, and seven dimensions may all be four times as large."""
+
 IMPORTED = "imported"
 """The status of a case that was imported only."""
 
@@ -111,7 +115,11 @@ def _run(case: Case, open_case: Opened, feeds: Mapping[str, Any], outputs: Outpu
             at[key] = peers.expected(resized(feeds, open_case, sizes))
         return at[key]
 
+    most = max(MOST_ELEMENTS, 2 * open_case.elements(open_case.sizes))
+
     def legal(sizes: Mapping[str, int]) -> bool:
+        if open_case.elements(sizes) > most:
+            return False
         return bool(expected(sizes)) and _is_valid(opened(open_case.model, resized(feeds, open_case, sizes), own).model)
 
     own = open_case.sizes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ class Opened:
     model: Any
     shapes: Shapes
     sizes: Sizes
+
+    def elements(self, sizes: Sizes) -> int:
+        """Elements of the largest input at some sizes."""
+        return max(prod(sizes.get(str(extent), extent) for extent in shape) for shape in self.shapes.values())
 
 
 def opened(model: Any, feeds: Mapping[str, Any], fixed: Collection[str] = NO_SYMBOLS) -> Opened:
