@@ -277,7 +277,8 @@ FUNCTIONS: dict[str, Function] = {
     "sort of truth values": Function(lambda x: torch.sort(x > 0, dim=0, stable=True), MATRIX),
     "argsort": Function(lambda x: x.argsort(-1), MATRIX),
     "msort": Function(torch.msort, MATRIX),
-    "topk": Function(lambda x: x.topk(3, 1), MATRIX, NUMBER),
+    "topk": Function(lambda x: x.topk(3, 1), MATRIX),
+    "topk, whose places among equals are open": Function(lambda x: x.topk(3, 1)[0], MATRIX, NUMBER),
     "topk smallest": Function(lambda x: x.topk(2, 0, largest=False), MATRIX),
     "searchsorted": Function(lambda x, v: torch.searchsorted(x.sort(-1)[0], v), PAIR),
     "searchsorted right": Function(

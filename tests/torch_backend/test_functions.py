@@ -52,6 +52,8 @@ def test_functions_of_sizes_that_vary_are_native(name, tmp_path):
         ("atan2", torch.float32),
         ("as_strided", torch.float32),
         ("irfft", torch.float32),
+        ("isnan", torch.int64),
+        ("where", torch.bool),
     ],
 )
 def test_functions_of_types_are_native(name, dtype, tmp_path):

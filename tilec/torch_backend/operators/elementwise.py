@@ -43,17 +43,14 @@ _UNARY = {
     "Asinh": aten.asinh.default,
     "Atan": aten.atan.default,
     "Atanh": aten.atanh.default,
-    "Ceil": aten.ceil.default,
     "Cos": aten.cos.default,
     "Cosh": aten.cosh.default,
     "Erf": aten.erf.default,
     "Exp": aten.exp.default,
-    "Floor": aten.floor.default,
     "Log": aten.log.default,
     "Neg": aten.neg.default,
     "Reciprocal": aten.reciprocal.default,
     "Relu": aten.relu.default,
-    "Round": aten.round.default,
     "Sigmoid": aten.sigmoid.default,
     "Sin": aten.sin.default,
     "Sinh": aten.sinh.default,
@@ -103,7 +100,10 @@ for _name, _targets in _COMPARISONS.items():
 
     def _comparison(t: Translation, node: fx.Node, x: Operand, y: Operand, name: str = _name) -> str:
         dtype = common_type(x, y)
-        return t.emit(name, t.operand(x, dtype), t.operand(y, dtype))
+        left, right = t.operand(x, dtype), t.operand(y, dtype)
+        if dtype == torch.bool and name != "Equal":  # ONNX has no order of truth values
+            left, right = (t.emit("Cast", each, to=ONNX_TYPES[torch.int32]) for each in (left, right))
+        return t.emit(name, left, right)
 
     translates(*_targets)(_comparison)
 
@@ -165,9 +165,20 @@ def _bitwise_not(t: Translation, node: fx.Node, x: Tensor) -> str:
     return t.emit("Not" if x.dtype == torch.bool else "BitwiseNot", x.name)
 
 
-@translates(aten.isnan.default)
-def _is_nan(t: Translation, node: fx.Node, x: Tensor) -> str:
-    return t.emit("IsNaN", x.name)
+@translates(aten.ceil.default, aten.floor.default, aten.round.default)
+def _whole(t: Translation, node: fx.Node, x: Tensor) -> str:
+    if not x.dtype.is_floating_point:
+        return x.name
+    ops = {aten.ceil.default: "Ceil", aten.floor.default: "Floor", aten.round.default: "Round"}
+    return t.emit(ops[node.target], x.name)
+
+
+@translates(aten.isnan.default, aten.isinf.default)
+def _is_special(t: Translation, node: fx.Node, x: Tensor) -> str:
+    """Integers are numbers, and finite."""
+    if not x.dtype.is_floating_point:
+        return t.emit("Expand", t.literal(False, torch.bool), t.emit("Shape", x.name))
+    return t.emit("IsNaN" if node.target is aten.isnan.default else "IsInf", x.name)
 
 
 @translates(aten.sign.default)
@@ -241,11 +252,6 @@ def _without_nan(t: Translation, node: fx.Node, x: Operand, y: Operand) -> str:
     return t.emit("Where", t.emit("IsNaN", left), right, best)
 
 
-@translates(aten.isinf.default)
-def _is_infinite(t: Translation, node: fx.Node, x: Tensor) -> str:
-    return t.emit("IsInf", x.name)
-
-
 @translates(aten.pow.Tensor_Scalar, aten.pow.Tensor_Tensor, aten.pow.Scalar)
 def _power(t: Translation, node: fx.Node, x: Operand, y: Operand) -> str:
     """Small powers as products: they are exact where PyTorch's are."""
@@ -290,6 +296,8 @@ def _logarithm(t: Translation, node: fx.Node, x: Tensor) -> str:
 
 @translates(aten.trunc.default)
 def _truncated(t: Translation, node: fx.Node, x: Tensor) -> str:
+    if not x.dtype.is_floating_point:
+        return x.name
     return t.emit("Mul", t.emit("Sign", x.name), t.emit("Floor", t.emit("Abs", x.name)))
 
 
