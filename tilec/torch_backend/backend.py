@@ -55,6 +55,8 @@ def compile_graph(
     except TorchDynamoException:
         raise
     except Exception as error:  # no call fails because of a compiler
+        if chosen.strict and isinstance(error, _LeftError):
+            raise error.strictly() from None
         if chosen.strict:
             raise
         log.info("a graph is left to PyTorch", exc_info=error)
@@ -64,11 +66,16 @@ def compile_graph(
         return forward
 
 
-class _LeftError(UnsupportedError):
-    """A graph that is not for tilec."""
+class _LeftError(Exception):
+    """A graph that is not for tilec: why, and what to do."""
 
-    def __str__(self) -> str:
-        return f"{self.message}. {self.hint}"
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(f"{message}. {hint}")
+        self._message, self._hint = message, hint
+
+    def strictly(self) -> UnsupportedError:
+        """The error of one who wants no graph left out."""
+        return UnsupportedError(self._message, hint=self._hint)
 
 
 def _said(error: Exception) -> str:
