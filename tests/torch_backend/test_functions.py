@@ -1,4 +1,5 @@
-"""Single functions of torch through the backend: a quarter at known sizes, the rest in `make torch-functions`."""
+"""Single functions of torch through the backend: a quarter at known sizes, of which every fourth is no slow case; the
+rest in `make torch-functions`."""
 
 import pytest
 
@@ -7,7 +8,10 @@ torch = pytest.importorskip("torch", reason="pip install tilec[torch]")
 from torch_backend.function_judge import Outcome, difference, judged, share  # noqa: E402
 from torch_backend.functions import FUNCTIONS  # noqa: E402
 
-QUICK = list(FUNCTIONS)[1::4]
+QUARTER = [
+    pytest.param(name, marks=[] if number % 4 == 0 else [pytest.mark.slow])
+    for number, name in enumerate(list(FUNCTIONS)[1::4])
+]
 VARIES = [
     "roll",
     "index_put of a cache",
@@ -20,7 +24,7 @@ VARIES = [
 ]
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", QUARTER)
 def test_functions_are_those_of_pytorch(name, tmp_path):
     function = FUNCTIONS[name]
     outcome = judged(function, function.types[0], False, {"cache": str(tmp_path)})
