@@ -219,6 +219,27 @@ def test_pytorch_serves_while_the_compiler_works(compiled, monkeypatch):
     assert len(calls) == 1
 
 
+def test_what_fails_to_compile_meanwhile_is_told_at_the_next_call(compiled, monkeypatch):
+    from concurrent.futures import Future
+
+    waiting = []
+    monkeypatch.setattr(compiled_graph, "_WORKERS", mock := type("Workers", (), {})())
+    mock.submit = lambda *_: waiting.append(Future()) or waiting[-1]
+    x = torch.randn(3, 5)
+    run = compiled(nn.Softmax(-1), options={"while_compiling": "eager"})
+    strict = compiled(nn.Tanh(), options={"while_compiling": "eager", "strict": True})
+    with torch.no_grad():
+        near(run(x), torch.softmax(x, -1))
+        near(strict(x), torch.tanh(x))
+        for future in waiting:
+            future.set_exception(RuntimeError("the compiler was killed"))
+        with pytest.warns(UserWarning, match=r"PyTorch runs a graph: .*the compiler was killed"):
+            near(run(x), torch.softmax(x, -1))
+        near(run(x), torch.softmax(x, -1))
+        with pytest.raises(RuntimeError, match="the compiler was killed"):
+            strict(x)
+
+
 @pytest.mark.parametrize(
     ("mode", "options", "said"),
     [

@@ -76,6 +76,19 @@ def test_what_each_look_sees(look):
     assert not seen.are_still([args[0].clone(), *args[1:]])
 
 
+def test_what_is_compared_whole_needs_no_count():
+    held = tensors()
+    args = [held.get(n) for n in range(5)]
+    seen = Parameters(held, "sampled")
+    args[3].mul_(1)  # small
+    assert seen.are_still(args)
+    args[3].mul_(2)
+    assert not seen.are_still(args)
+    seen = Parameters(held, "sampled")
+    args[0][150, 201:204] = 9  # large, between the blocks
+    assert not seen.are_still(args)
+
+
 def test_a_look_costs_the_same_for_any_size(monkeypatch):
     for count in (1, 40, 400):
         held = dict(enumerate(torch.zeros(400, 50_000).split(400 // count)[:count]))

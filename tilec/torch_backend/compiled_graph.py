@@ -47,6 +47,10 @@ SOON = 20.0
 """Times what it took to compile them again."""
 
 
+class NotReadyError(Exception):
+    """A graph that the compiler still works at."""
+
+
 class Compiled:
     """What was compiled of a graph for these parameters: its layout, and the session as soon as there is one. A model
     that is made `anew`, for weights that changed, is not kept for others."""
@@ -68,7 +72,6 @@ class Compiled:
         """The call for the shapes of the last inputs: the sizes of most graphs never vary."""
         if options.while_compiling == "eager":
             self.session = _WORKERS.submit(_opened, data, options, anew)
-            self.session.add_done_callback(_tell)
         else:
             self.session = Future()
             self.session.set_result(_opened(data, options, anew))
@@ -112,11 +115,8 @@ class CompiledGraph:
 
     It compiles when it is made, for a module's parameters; those of another module, which came to share the graph,
     and parameters that were written to, are compiled when they come.  Weights that change again and again become
-    arguments.  With `while_compiling` `eager` the graph itself serves until the model is ready, and for good where
-    compiling fails.
+    arguments.
     """
-
-    _boxed_call = True
 
     def __init__(self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor], options: Options) -> None:
         self._module = module
@@ -135,12 +135,13 @@ class CompiledGraph:
         _GRAPHS.add(self)
 
     def __call__(self, args: list[Any]) -> list[Any]:
-        """Run once. Raises UsageError for indices that are out of range, and whatever goes wrong where it compiles."""
+        """Run once. Raises UsageError for indices that are out of range, whatever goes wrong where it compiles, and with
+        `while_compiling` `eager` NotReadyError until the model is ready."""
         compiled = self._last
         if compiled is None or not compiled.parameters.are_still(args):
             compiled = self._found(args)
-        if self._eager and not (compiled.session.done() and not compiled.session.exception()):
-            return _listed(self._module(*args))
+        if self._eager and not compiled.session.done():
+            raise NotReadyError
         inputs = compiled.inputs(args)
         args.clear()
         if compiled.last is not None:
@@ -265,12 +266,3 @@ def _opened(data: bytes, options: Options, anew: bool) -> InferenceSession:
     if folder is not None:
         weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)
     return session
-
-
-def _tell(session: Future[InferenceSession]) -> None:
-    if error := session.exception():
-        log.warning("PyTorch runs a graph that is not compiled: %s", error)
-
-
-def _listed(results: Any) -> list[Any]:
-    return list(results) if isinstance(results, Sequence) and not isinstance(results, torch.Tensor) else [results]

@@ -1,14 +1,14 @@
 """What parameters were when a graph was compiled for them, and whether they still are (A02).
 
 PyTorch counts writes through operators. It does not count those through `.data` or NumPy, nor any to tensors made under
-`inference_mode`: these are seen in the bytes themselves. Small parameters are compared whole, of large ones a fixed
-number of blocks, so that a look costs a few microseconds, whatever the size of the model.
+`inference_mode`: these are seen in the bytes themselves. Small parameters are compared whole, which says all; of large
+ones the count and a fixed number of blocks, so that a look costs a few microseconds, whatever the size of the model.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from ctypes import Array, c_char
 from hashlib import blake2b
 from operator import attrgetter, itemgetter
@@ -41,27 +41,28 @@ class Parameters:
         self._chosen = chosen(tuple(tensors))
         self.pointers = pointers(tensors.values())
         self._frozen = look == "frozen"
-        counted = {n: each for n, each in tensors.items() if not each.is_inference()}
+        self._digested = look == "full"
+        spans = [(pointer, _span(each)) for pointer, each in zip(self.pointers, tensors.values(), strict=True)]
+        large = {*spans} if self._frozen else set[tuple[int, int]]() if self._digested else _large(spans)
+        self._seen = [] if self._frozen else list(_blocks(spans, large))
+        partly = {n: each for (n, each), span in zip(tensors.items(), spans, strict=True) if span in large}
+        counted = {n: each for n, each in partly.items() if not each.is_inference()}
         self._chosen_counted = chosen(tuple(counted))
         self._versions = list(map(_version, counted.values()))
-        spans = [(pointer, _span(each)) for pointer, each in zip(self.pointers, tensors.values(), strict=True)]
-        self._digested = look == "full"
-        self._seen = [] if self._frozen else list(_whole(spans) if self._digested else _samples(spans))
-        self._content = self._read()
+        self._content = self._digest() if self._digested else b"".join(self._seen)
 
     def are_still(self, args: Sequence[Any]) -> bool:
         """Whether these arguments are the parameters, with the values that they had. Their shapes, strides and types
         Dynamo looks at."""
-        if pointers(self._chosen(args)) != self.pointers:
+        if tuple(map(_pointer, self._chosen(args))) != self.pointers:
             return False  # before memory is read that may be gone
         if self._frozen:
             return True
-        versions = list(map(_version, self._chosen_counted(args)))
-        return versions == self._versions and self._read() == self._content
+        if self._versions and list(map(_version, self._chosen_counted(args))) != self._versions:
+            return False
+        return (self._digest() if self._digested else b"".join(self._seen)) == self._content
 
-    def _read(self) -> bytes:
-        if not self._digested:
-            return b"".join(self._seen)
+    def _digest(self) -> bytes:
         digest = blake2b(digest_size=16)
         for each in self._seen:
             digest.update(each)
@@ -95,25 +96,24 @@ def _span(tensor: torch.Tensor) -> int:
     return size
 
 
-def _whole(spans: Sequence[tuple[int, int]]) -> Iterator[_Bytes]:
-    for address, size in spans:
-        if size:
-            yield _bytes_at(address, size)
-
-
-def _samples(spans: Sequence[tuple[int, int]]) -> Iterator[_Bytes]:
-    """Small parameters, and blocks at equal distances of the large ones."""
-    left, large = WHOLE, list[tuple[int, int]]()
+def _large(spans: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """The parameters that are not compared whole, whose writes are counted, too."""
+    left, large = WHOLE, set[tuple[int, int]]()
     for address, size in sorted(spans, key=itemgetter(1)):
-        if 0 < size <= left:
+        if size > left:
+            large.add((address, size))
+        else:
             left -= size
-            yield _bytes_at(address, size)
-        elif size:
-            large.append((address, size))
+    return large
+
+
+def _blocks(spans: Sequence[tuple[int, int]], large: Collection[tuple[int, int]]) -> Iterator[_Bytes]:
+    """Small parameters, and blocks at equal distances of the large ones."""
     count = max(FEWEST, min(MOST, BLOCKS // max(1, len(large))))
-    for address, size in large:
-        if size <= count * BLOCK:
-            yield _bytes_at(address, size)
+    for address, size in sorted(spans, key=itemgetter(1)):
+        if (address, size) not in large or size <= count * BLOCK:
+            if size:
+                yield _bytes_at(address, size)
             continue
         for n in range(count):
             yield _bytes_at(address + n * (size - BLOCK) // (count - 1), BLOCK)

@@ -1,4 +1,4 @@
-"""A compiled graph that PyTorch stands in for: no call fails because of tilec."""
+"""A compiled graph that PyTorch stands in for: no call fails, or waits, because of tilec."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import fx
 
 from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError
+from tilec.torch_backend.compiled_graph import NotReadyError
 from tilec.torch_backend.numbers_as_extents import WithExtents
 from tilec.torch_backend.report import MORE, reason_of
 
@@ -20,9 +21,9 @@ Boxed = Callable[[list[Any]], Any]
 
 
 class Rescued:
-    """Runs `compiled`, and the graph itself in PyTorch where that fails: for one call where its arguments are to blame,
-    for good where the model does not compile. What PyTorch fails at, too, raises PyTorch's error. `strict`: what
-    compiled code fails at raises its error."""
+    """Runs `compiled`, and the graph itself in PyTorch while that is not ready, and where it fails: for one call where
+    its arguments are to blame, for good where the model does not compile. What PyTorch fails at, too, raises PyTorch's
+    error. `strict`: what compiled code fails at raises its error."""
 
     _boxed_call = True
 
@@ -34,23 +35,24 @@ class Rescued:
 
     def __call__(self, args: list[Any]) -> Any:
         """Run once."""
-        given = list(args)
-        compiled = self._compiled
-        if compiled is not None:
+        given, failed = list(args), None
+        if self._compiled is not None:
             try:
                 if self._numbers is not None:
                     self._numbers.arguments(args)
-                return compiled(args)
+                return self._compiled(args)
+            except NotReadyError:
+                pass
             except Exception as error:
                 if self._strict:
                     raise
                 failed = error
                 log.debug("a compiled graph failed", exc_info=True)
-            if not isinstance(failed, UsageError):
-                self._compiled = None
+                if not isinstance(error, UsageError):
+                    self._compiled = None
         args.clear()
         results = self._module(*given)
-        if compiled is not None:
+        if failed is not None:
             warn_once(f"PyTorch runs a graph: {reason_of(failed)}\n{MORE}")
         return results
 
