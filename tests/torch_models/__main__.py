@@ -22,6 +22,8 @@ compared with those of eager PyTorch: values with float64, types, shapes and str
 `in tilec` is the share of a model's operators that tilec takes, `native` the share of these that no other runtime runs.
 """
 
+STAGES = ("import", "schedule", "codegen")
+
 KINDS = ("f32", "bf16", "f16")
 """Types: of the model, by autocast, of the model after `half()`."""
 
@@ -47,12 +49,15 @@ class Row:
     def share(self) -> float | None:
         """The share of a model's operators that run in native code."""
         total, nodes = self.said.get("total"), self.said.get("nodes")
-        return self.said["taken"] / total * self.said["native"] / nodes if total and nodes else None
+        taken = self.said["taken"] / total if total else 1.0
+        return taken * self.said["native"] / nodes if nodes and total != 0 else None
 
     def line(self) -> str:
         """Of the table."""
         said = self.said
         verdict = "equal" if self.right else "; ".join(said["faults"][:3])
+        if said.get("not_exported"):
+            verdict = f"PyTorch does not export it: {said['not_exported'][:100]}"
         if self.right and said.get("strides"):
             verdict = f"equal, other strides ({len(said['strides'])})"
         seconds = [f"{each['seconds']:.0f}" for each in (said, self.peer) if each and each.get("seconds")]
@@ -74,6 +79,8 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--types", nargs="*", default=KINDS[:1], choices=KINDS, help="default: f32")
     parser.add_argument("--by", default="tilec", choices=("tilec", "onnxruntime"), help="who runs what is translated")
     parser.add_argument("--exported", action="store_true", help="by torch.export and tilec.from_exported")
+    parser.add_argument("--onnx", choices=("fixed", "open"), help="by torch.onnx.export, sizes fixed or open")
+    parser.add_argument("--to", default="codegen", choices=STAGES, help="with --onnx: the last stage of tilec compile")
     parser.add_argument("--inductor", action="store_true", help="print the CPU seconds of inductor's first call, too")
     parser.add_argument("--limit", type=float, default=300.0, help="CPU seconds of a model (default: 300)")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="take each Nth model only")
@@ -87,8 +94,10 @@ def main(words: Sequence[str]) -> int:
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     for name in (asked.models or list(listed))[:: asked.every]:
         for kind in asked.types:
-            said = _said(python, name, kind, "exported" if asked.exported else "tilec", asked.by, asked.limit)
-            peer = _said(python, name, kind, "inductor", asked.by, asked.limit) if asked.inductor else None
+            way = ("one", name, kind, "exported" if asked.exported else "tilec", asked.by)
+            by_onnx = ("by_onnx", name, kind, asked.onnx, asked.to)
+            said = _said(python, asked.limit, *(by_onnx if asked.onnx else way))
+            peer = _said(python, asked.limit, "one", name, kind, "inductor") if asked.inductor else None
             rows.append(Row(name, listed[name], kind, said, peer))
             print(rows[-1].line(), flush=True)
             if asked.json:
@@ -105,8 +114,8 @@ def summary(rows: Sequence[Row]) -> str:
     return f"{sum(row.right for row in rows)} of {len(rows)} equal, {same} in strides too{mean}"
 
 
-def _said(python: Path, name: str, kind: str, backend: str, by: str, limit: float) -> dict[str, Any]:
-    done = run_limited([str(python), "-m", "tests.torch_models.one", name, kind, backend, by], limit)
+def _said(python: Path, limit: float, module: str, *words: str) -> dict[str, Any]:
+    done = run_limited([str(python), "-m", f"tests.torch_models.{module}", *words], limit)
     lines = done.output.strip().splitlines()
     try:
         said: dict[str, Any] = json.loads(lines[-1]) if lines else {}

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree
 
-from tests.torch_models.case import Call
+from tests.torch_models.case import Call, Case
 from tests.torch_models.judge import faults, other_strides, worst
 from tests.torch_models.models import CASES
 
@@ -35,15 +35,9 @@ MEMORY = 12 << 30
 
 def main(name: str, kind: str, backend: str, by: str = "tilec") -> None:
     """Print what became of a model."""
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    limit_memory()
     logging.getLogger("torch").setLevel(logging.ERROR)
-    torch.backends.mha.set_fastpath_enabled(False)  # eager kernels of one whole layer that no compiler sees
-    case = CASES[name]
-    torch.manual_seed(0)
-    model = _without_zeros(case.build().eval())
-    calls = case.calls(model)
-    if kind == "f16":
-        model, calls = model.half(), [_as(call, torch.float16) for call in calls]
+    model, calls = prepared(CASES[name], kind)
     said: list[str] = []
     with tempfile.TemporaryDirectory(prefix="tilec-models-") as cache, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -66,6 +60,22 @@ def main(name: str, kind: str, backend: str, by: str = "tilec") -> None:
     print(json.dumps(seen))
 
 
+def limit_memory() -> None:
+    """Let this process end where it would take more than a test may."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+
+
+def prepared(case: Case, kind: str) -> tuple[nn.Module, list[Call]]:
+    """A model in a type, and its calls."""
+    torch.backends.mha.set_fastpath_enabled(False)  # eager kernels of one whole layer that no compiler sees
+    torch.manual_seed(0)
+    model = _without_zeros(case.build().eval())
+    calls = case.calls(model)
+    if kind == "f16":
+        return model.half(), [as_type(call, torch.float16) for call in calls]
+    return model, calls
+
+
 def _without_zeros(model: nn.Module) -> nn.Module:
     """The model with noise in the place of parameters that are 0, whose use could not be seen."""
     for parameter in model.parameters():
@@ -79,18 +89,9 @@ def _judged(model: nn.Module, calls: list[Call], kind: str, compiled: Callable[[
     said: list[str] = []
     strides: list[str] = []
     seconds, largest = 0.0, 0.0
-    exact_model = None
-    with contextlib.suppress(Exception):  # quantised weights have no other type
-        exact_model = copy.deepcopy(model).double()
     run = compiled(copy.deepcopy(model))
     for number, call in enumerate(calls):
-        eager = _called(model, copy.deepcopy(call), kind)
-        exact = None
-        if exact_model is not None:
-            with contextlib.suppress(Exception):  # some kernels of PyTorch have no f64
-                exact = _called(exact_model, _as(call, torch.float64), "f64")
-        if exact is None:
-            exact = _called(model, _nudged(call), kind)
+        eager, exact = reference(model, call, kind)
         given = copy.deepcopy(call)
         before = _seconds()
         ours = _called(run, given, kind)
@@ -99,6 +100,15 @@ def _judged(model: nn.Module, calls: list[Call], kind: str, compiled: Callable[[
         strides += [f"call {number}, {each}" for each in other_strides(ours, eager)]
         largest = max(largest, worst(ours, exact))
     return {"faults": said, "strides": strides, "error": largest, "seconds": seconds}
+
+
+def reference(model: nn.Module, call: Call, kind: str) -> tuple[Any, Any]:
+    """The results of eager PyTorch, in these types and exactly, each with the arguments after the call."""
+    exact = None
+    with contextlib.suppress(Exception):  # quantised weights have no other type, some kernels of PyTorch no f64
+        exact = _called(copy.deepcopy(model).double(), as_type(call, torch.float64), "f64")
+    eager = _called(model, copy.deepcopy(call), kind)
+    return eager, _called(model, _nudged(call), kind) if exact is None else exact
 
 
 def _called(run: Callable[..., Any], call: Call, kind: str) -> Any:
@@ -112,7 +122,7 @@ def _tensors_of(call: Call) -> list[Any]:
     return [_pytree.tree_leaves(each) for each in (*call[0], *call[1].values())]
 
 
-def _as(call: Call, dtype: torch.dtype) -> Call:
+def as_type(call: Call, dtype: torch.dtype) -> Call:
     """A copy of the arguments with floating-point tensors of another type."""
     copied = copy.deepcopy(call)
     made: Call = _pytree.tree_map(functools.partial(_converted, dtype=dtype), copied)

@@ -135,8 +135,8 @@ class CompiledGraph:
         _GRAPHS.add(self)
 
     def __call__(self, args: list[Any]) -> list[Any]:
-        """Run once. Raises UsageError for indices that are out of range, whatever goes wrong where it compiles, and with
-        `while_compiling` `eager` NotReadyError until the model is ready."""
+        """Run once. Raises UsageError for indices that are out of range, whatever goes wrong where it compiles, and
+        NotReadyError where the compiler is not waited for."""
         compiled = self._last
         if compiled is None or not compiled.parameters.are_still(args):
             compiled = self._found(args)
