@@ -49,7 +49,7 @@ def test_ports_have_the_names_of_the_signature(compiled):
     session = compiled[1].session
     assert {each.name: each.shape for each in session.get_inputs()} == {
         "b_count": [2],
-        "x": ["x_dim0", "x_dim1", 8],
+        "x": ["batch", "length", 8],
         "seen": [3],
     }
     named = ["b_count_after", "seen_after", "scores", "size", "more_0", "x_out"]
@@ -77,7 +77,7 @@ def test_wrong_arguments_are_told(compiled):
         model(x, False, **more)
     with pytest.raises(UsageError, match="x is a tensor in the program, here it is a float"):
         model(1.0, True, **more)
-    with pytest.raises(ValueError, match=r"has 65 along dimension 1, the model takes 0 to 64 for x_dim1"):
+    with pytest.raises(ValueError, match=r"has 65 along dimension 1, the model takes 0 to 64 for length"):
         model(torch.randn(1, 65, 8), True, **more)
     with pytest.raises(ValueError, match="element type float64"):
         model(x.double(), True, **more)
@@ -133,6 +133,20 @@ def test_composite_operators_are_taken_apart(tmp_path):
     made = export(Model(), (x,))
     assert "aten.upsample_bilinear2d.vec" in {str(node.target) for node in made.graph.nodes}
     torch.testing.assert_close(tilec.from_exported(made, cache=str(tmp_path))(x), Model()(x), rtol=1e-4, atol=1e-5)
+
+
+def test_results_have_the_strides_of_the_program(tmp_path):
+    class Model(nn.Module):
+        def forward(self, x, image):
+            return x.transpose(1, 2), (x * 2).transpose(0, 1).relu(), x.sum(0).expand(3, -1, -1), image.relu(), x[:0]
+
+    arguments = torch.randn(2, 3, 4), torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    made = export(Model(), arguments, dynamic_shapes={"x": {0: Dim.AUTO, 1: Dim("rows")}, "image": None})
+    model = tilec.from_exported(made, cache=str(tmp_path))
+    assert [each.shape[1] for each in model.session.get_inputs()] == ["rows", 3]
+    for x in (arguments[0], torch.randn(4, 6, 4)):
+        for ours, theirs in zip(model(x, arguments[1]), Model()(x, arguments[1]), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6, check_stride=True)
 
 
 def test_a_module_is_no_program():

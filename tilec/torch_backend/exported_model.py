@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from tilec.api import InferenceSession, SessionOptions
 from tilec.errors import UsageError
 from tilec.torch_backend.arrays import array_of, tensor_of
 from tilec.torch_backend.exported_program import Exported, constant_results, translated_program, user_outputs
+from tilec.torch_backend.memory_order import in_order
 from tilec.torch_backend.model_file import write_model
 
 
@@ -58,9 +60,19 @@ class ExportedModel:
         with torch.no_grad():
             for position, place in self._exported.written.items():
                 values[place].copy_(results[position])
+            results = self._in_order(results, values)
         leaves = [self._constants.get(position, results[position]) for position in self._outputs]
         spec = self._exported.program.call_spec.out_spec
         return _pytree.tree_unflatten(leaves, spec) if spec is not None else leaves
+
+    def _in_order(self, results: Sequence[Any], values: Mapping[int, Any]) -> list[Any]:
+        """The results, with the strides that those of the program have."""
+        orders = self._exported.orders
+        symbols = {symbol: values[place].shape[dim] for symbol, (place, dim) in orders.symbols.items()}
+        return [
+            in_order(each, orders.outputs[position], symbols) if position in orders.outputs else each
+            for position, each in enumerate(results)
+        ]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the ONNX model that the program was translated to, which `tilec compile` takes."""

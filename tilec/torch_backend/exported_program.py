@@ -21,6 +21,7 @@ from torch.utils import _pytree
 
 from tilec.errors import UnavailableError, UnsupportedError
 from tilec.torch_backend.decompositions import decompositions
+from tilec.torch_backend.memory_order import OrderedGraph, in_memory_order
 from tilec.torch_backend.translation import OPERATORS, Translated, UntranslatableError, refused_operators, translate
 
 CONSTANTS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
@@ -39,6 +40,7 @@ class Exported:
 
     `translated`  the model; positions are those of the placeholders and of the outputs of the graph
     `written`     position of an output -> that of the placeholder whose value it is after the call
+    `orders`      the graph, which says where the elements of results lie
     `ranges`      size -> its range, of those that the program limits
     """
 
@@ -46,6 +48,7 @@ class Exported:
     translated: Translated
     written: Mapping[int, int]
     ranges: Mapping[str, Range]
+    orders: OrderedGraph
 
     def state(self) -> dict[int, torch.Tensor]:
         """The buffers that calls write, by their positions among the placeholders: copies of what the program holds."""
@@ -84,7 +87,8 @@ def translated_program(program: ExportedProgram, name: str) -> Exported:
         raise _untranslatable(str(error), name) from error
     names = _size_names(module, constants)
     _rename_sizes(translated.model, names)
-    return Exported(program, _with_names(translated, _output_names(program)), written, _ranges(program, names))
+    orders = in_memory_order(module, constants)
+    return Exported(program, _with_names(translated, _output_names(program)), written, _ranges(program, names), orders)
 
 
 def _rules(program: ExportedProgram) -> dict[Any, Callable[..., Any]]:
@@ -193,16 +197,27 @@ def _with_names(translated: Translated, names: Mapping[int, str]) -> Translated:
 
 
 def _size_names(module: fx.GraphModule, constants: Iterable[int]) -> dict[str, str]:
-    """Symbol of PyTorch -> a name that says whose extent it is: INPUT_dimN."""
+    """Symbol of PyTorch -> the name that the user gave it, else one that says whose extent it is: INPUT_dimN."""
     names: dict[str, str] = {}
     for position, node in enumerate(_placeholders(module)):
         value = node.meta.get("val")
         if position in constants or not isinstance(value, torch.Tensor):
             continue
         for dim, size in enumerate(value.shape):
-            if not isinstance(size, int) and size.node.expr.is_symbol:
-                names.setdefault(str(size), f"{node.name}_dim{dim}")
+            if not isinstance(size, int) and size.node.expr.is_symbol and str(size) not in names:
+                given = _given_name(size)
+                names[str(size)] = given if given and given not in names.values() else f"{node.name}_dim{dim}"
     return names
+
+
+def _given_name(size: torch.SymInt) -> str | None:
+    """The name of the `Dim` that a size was exported as; files do not keep it."""
+    known = size.node.shape_env
+    for source in known.var_to_sources.get(size.node.expr, ()):
+        name: str = known.source_name_to_debug_name.get(source.name, "")
+        if name.isidentifier():
+            return name
+    return None
 
 
 def _rename_sizes(model: onnx.ModelProto, names: Mapping[str, str]) -> None:

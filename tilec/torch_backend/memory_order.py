@@ -81,6 +81,16 @@ def with_strides(values: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
     return made
 
 
+def in_order(values: torch.Tensor, order: MemoryOrder, symbols: Mapping[sympy.Symbol, int]) -> torch.Tensor:
+    """The same values, with the elements where an order says for these values of symbols."""
+    strides = None if order.strides is None else numbers(order.strides, symbols)
+    if strides is None or strides == values.stride():
+        return values
+    if not order.dense:
+        return with_strides(values, strides)
+    return torch.empty_strided(values.shape, strides, dtype=values.dtype).copy_(values)
+
+
 def numbers(strides: Strides, values: Mapping[sympy.Symbol, int]) -> tuple[int, ...] | None:
     """Strides for these values of symbols; None where one has no value."""
     known = [each if isinstance(each, int) else each.subs(values) for each in strides]
