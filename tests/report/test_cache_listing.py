@@ -14,6 +14,7 @@ PLACES = {
     "weights": f"weights/{A}{A}",
     "models": f"models/{A}/model.onnx",
     "structures": f"structures/{A}",
+    "graphs": f"graphs/{A}",
     "digests": f"digests/{A}",
     "objects": "objects/tilec_add_00ff-0123456789abcdef.o",
     "bounds": f"bounds/{A}.json",

@@ -13,7 +13,7 @@ from torch import nn  # noqa: E402
 from torch._dynamo.exc import BackendCompilerFailed  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from tilec.torch_backend import compile_graph, compiled_graph  # noqa: E402
+from tilec.torch_backend import backend, compile_graph, compiled_graph  # noqa: E402
 from tilec.torch_backend.options import Options, chosen_options  # noqa: E402
 from tilec.torch_backend.translation import OPERATORS, UntranslatableError, translate  # noqa: E402
 
@@ -192,6 +192,29 @@ def test_operators_without_translation_stay_in_pytorch(compiled):
         pytest.warns(UserWarning, match=r"PyTorch runs 1 operator of a graph of 8(.|\n)*aten\.erfinv"),
     ):
         near(run(x), Mixed()(x))
+
+
+def test_a_compiler_is_started_ahead_for_new_graphs_alone(compiled, monkeypatch):
+    from contextlib import nullcontext
+
+    started = []
+    monkeypatch.setattr(backend, "compiler_started", lambda device: started.append(device) or nullcontext())
+
+    def run(module, *shape, **options):
+        torch._dynamo.reset()
+        with torch.no_grad():
+            compiled(module, options=options)(torch.randn(*shape))
+        return len(started)
+
+    assert run(nn.Linear(5, 3), 2, 5) == 1
+    assert run(nn.Linear(5, 3), 2, 5) == 1  # other weights
+    assert run(nn.Linear(5, 3), 4, 5) == 2
+    assert run(nn.Linear(5, 3), 4, 5, while_compiling="eager") == 2
+    assert run(nn.Linear(5, 3), 6, 5, while_compiling="eager") == 2
+    assert run(nn.Linear(5, 3), 6, 5) == 3
+    with pytest.warns(UserWarning, match="Gradients flow"):
+        compiled(nn.Linear(5, 3))(torch.randn(7, 5))
+    assert len(started) == 3
 
 
 def test_pytorch_serves_while_the_compiler_works(compiled, monkeypatch):

@@ -3,6 +3,7 @@
 digests/    sha256 of model files, remembered by place, size and times
 models/     headers of models, and models that were given as bytes
 structures/ which compiled model takes other weights, by structure
+graphs/     graphs of PyTorch that were compiled
 sessions/   compiled models, by everything that they depend on; a folder is there when it is complete
 """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from tilec.api.compiling import compiler_started
 from tilec.api.warn_once import warn_once
 from tilec.errors import TilecError, UnsupportedError
 from tilec.torch_backend import operators
+from tilec.torch_backend.compiled_before import Note
 from tilec.torch_backend.decompositions import decompositions
 from tilec.torch_backend.options import Options, chosen_options
 from tilec.torch_backend.partition import compiled_parts
@@ -93,12 +95,21 @@ def _compiled(module: fx.GraphModule, example_inputs: Sequence[Any], chosen: Opt
         if isinstance(value, torch.Tensor) and getattr(value, "_dynamo_static_input_type", None)
     }
     compiled = functools.partial(_compile, statics=statics, options=chosen)
-    with compiler_started(chosen.device):
+    note = Note(module, example_inputs, chosen)
+    needless = note.there or chosen.while_compiling == "eager" or _has_gradients(example_inputs)
+    with nullcontext() if needless else compiler_started(chosen.device):
         backend = aot_autograd(
             fw_compiler=_refuse, bw_compiler=_refuse, inference_compiler=compiled, decompositions=decompositions()
         )
         made: Callable[..., Any] = backend(module, example_inputs)
+    if chosen.while_compiling == "wait":
+        note.keep()
     return made
+
+
+def _has_gradients(inputs: Sequence[Any]) -> bool:
+    """Whether a graph of these inputs may well be refused for the gradients that flow through it."""
+    return torch.is_grad_enabled() and any(isinstance(each, torch.Tensor) and each.requires_grad for each in inputs)
 
 
 def _compile(
