@@ -13,6 +13,9 @@ from onnx import helper, numpy_helper
 OPSET = 21
 """The opset of translated graphs: the first with integers of 4 bits."""
 
+LATER = {"CumProd": 26}
+"""Operators that came after it, and the opset of graphs with them."""
+
 IR_VERSION = 10
 
 
@@ -65,7 +68,8 @@ class OnnxBuilder:
     def model(self, name: str) -> onnx.ModelProto:
         """The model with everything emitted so far."""
         graph = helper.make_graph(self._nodes, name, self.inputs, self.outputs, self._initializers)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+        opset = max([OPSET, *(LATER.get(node.op_type, 0) for node in self._nodes)])
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=IR_VERSION)
 
     def _name(self, stem: str) -> str:
         while True:

@@ -15,6 +15,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from tilec.torch_backend.blame import blamed
 from tilec.torch_backend.compiled_graph import CompiledGraph
 from tilec.torch_backend.complex_parts import without_complex
+from tilec.torch_backend.inner_graphs import COND, DECIDES, LOOP, REGION, inner_graphs
 from tilec.torch_backend.numbers_as_extents import with_extents
 from tilec.torch_backend.options import Options
 from tilec.torch_backend.report import Kept, Report, reason_of, reasons, tell
@@ -66,7 +67,9 @@ class _Splitting:
             if not refused:
                 self.kept |= reasons(module, {node.name: reason for node in module.graph.nodes if _is_call(node)})
                 return boxed(module)
-        self.kept |= reasons(module, refused)
+        deciding = {node.name: DECIDES for node in module.graph.nodes if node.target in (COND, LOOP)}
+        regions = [node.name for node in module.graph.nodes if node.target is REGION]
+        self.kept |= reasons(module, {name: why for name, why in (refused | deciding).items() if name not in regions})
         return boxed(self._split(module, constants, refused))
 
     def _split(
@@ -90,9 +93,21 @@ class _Splitting:
                 for n, arg in enumerate(node.args)
                 if isinstance(arg, fx.Node) and arg.name in values
             }
-            several = isinstance(_output(part), tuple | list)
-            fused.set_submodule(str(node.target), _Part(self.compiled(part, given), several))
+            fused.set_submodule(str(node.target), self._part(part, given))
+        for name, given in inner_graphs(fused, values).items():
+            part = fused.get_submodule(name)
+            assert isinstance(part, fx.GraphModule)
+            if _calls(part) < LEAST:
+                continue
+            inside = _Splitting(self.options)
+            fused.set_submodule(name, inside._part(part, given))
+            self.native += inside.native
+            self.kept |= {f"{name}.{each}": kept for each, kept in inside.kept.items()}
         return fused
+
+    def _part(self, part: fx.GraphModule, constants: Mapping[int, torch.Tensor]) -> _Part:
+        """A compiled graph in the place of a module."""
+        return _Part(self.compiled(part, constants), isinstance(_output(part), tuple | list))
 
 
 class _Supported(OperatorSupportBase):
@@ -135,8 +150,10 @@ def _is_call(node: fx.Node) -> bool:
 
 
 def _calls(module: fx.GraphModule) -> int:
-    """The number of calls of a graph, without those that pick one of several results."""
-    return sum(map(_is_call, module.graph.nodes))
+    """The number of calls of a graph and of those inside of it, without those that pick one of several results."""
+    inner = [module.get_submodule(name) for name in inner_graphs(module, {})]
+    own = sum(_is_call(node) and node.target is not REGION for node in module.graph.nodes)
+    return own + sum(_calls(each) for each in inner if isinstance(each, fx.GraphModule))
 
 
 def _output(part: fx.GraphModule) -> object:

@@ -147,7 +147,8 @@ TRANSFORMS = (*complex_parts.TRANSFORMS, torch.ops.aten.view_as_real.default, to
 """Operators on complex tensors, which are real ones with a last dimension of two in ONNX."""
 
 OPERATORS: dict[Any, Operator] = {}
-"""ATen operator (an overload) or Python function on sizes -> its translation."""
+"""Operator (an overload, or its name where a package has it that need not be there) or Python function on sizes -> its
+translation."""
 
 
 def translates(*targets: Any) -> Callable[[F], F]:
@@ -282,7 +283,7 @@ def _call(t: Translation, node: fx.Node) -> Any:
     if node.target is operator.getitem:
         source, index = node.args
         return t.known[source][index]
-    function = OPERATORS.get(node.target)
+    function = OPERATORS.get(node.target) or OPERATORS.get(str(node.target))
     if function is None:
         raise UntranslatableError("it has no translation", node.name)
     t.onnx.origin = node.name

@@ -153,6 +153,27 @@ def _adaptive_average(t: Translation, node: fx.Node, x: Tensor, size: Sequence[i
     return name
 
 
+@translates(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
+def _adaptive_maximum(t: Translation, node: fx.Node, x: Tensor, size: Sequence[int | Size]) -> list[str | None]:
+    """In each dimension the largest of every window, the shorter ones of which have their last element twice."""
+    if any(user.args[1] != 0 and user.users for user in node.users):
+        raise UntranslatableError("the places of adaptive maxima")
+    name, rank = x.name, len(size)
+    for number, count in enumerate(size):
+        place = x.rank - rank + number
+        extent = t.extent(x, place)
+        if extent == count:
+            continue
+        if not isinstance(extent, int) or not isinstance(count, int):
+            raise UntranslatableError("adaptive maxima of an open number of windows, or of windows of open extents")
+        ends = [(n * extent // count, -(-(n + 1) * extent // count)) for n in range(count)]
+        widest = max(last - first for first, last in ends)
+        places = [[min(first + n, last - 1) for n in range(widest)] for first, last in ends]
+        windows = t.emit("Gather", name, t.onnx.constant(places, "int64"), axis=place)
+        name = t.emit("ReduceMax", windows, t.onnx.integers([place + 1]), keepdims=0)
+    return [name, None]
+
+
 def _shares(t: Translation, extent: int | Size, count: int | Size, dtype: torch.dtype) -> str:
     """How much each of an extent's elements is of each of `count` averages: window n is from `n*extent // count` to
     the next multiple above `(n+1)*extent // count`."""

@@ -169,13 +169,29 @@ def _scatter_reduce(
     include_self: bool = True,
 ) -> str:
     """Without the tensor's own elements those that are written start from what changes nothing."""
-    if reduce not in REDUCTIONS:
-        raise UntranslatableError(f"a scatter with the reduction {reduce}")
+    if reduce == "mean":
+        return _scattered_mean(t, x, dim, indices, source, include_self)
     if not include_self:
         neutral = t.literal(_neutral(reduce, x.dtype), x.dtype)
         values = t.emit("Expand", neutral, t.emit("Shape", indices.name))
         x = replace(x, name=_scattered(t, x, dim, indices, values, indices))
     return _scattered(t, x, dim, indices, source.name, source, REDUCTIONS[reduce])
+
+
+def _scattered_mean(t: Translation, x: Tensor, dim: int, indices: Tensor, source: Tensor, include_self: bool) -> str:
+    """Sums over counts, which integers round down; an element that nothing is written to stays."""
+    places = t.emit("Shape", indices.name)
+    ones = t.emit("Expand", t.literal(1, x.dtype), places)
+    before = t.emit("Expand", t.literal(int(include_self), x.dtype), t.emit("Shape", x.name))
+    count = _scattered(t, replace(x, name=before), dim, indices, ones, indices, "add")
+    count = t.emit("Max", count, t.literal(1, x.dtype))
+    if not include_self:
+        zeros = t.emit("Expand", t.literal(0, x.dtype), places)
+        x = replace(x, name=_scattered(t, x, dim, indices, zeros, indices))
+    total = _scattered(t, x, dim, indices, source.name, source, "add")
+    if not x.dtype.is_floating_point:
+        total = t.emit("Sub", total, t.emit("Mod", total, count))
+    return t.emit("Div", total, count)
 
 
 def _neutral(reduce: str, dtype: torch.dtype) -> int | float:

@@ -120,9 +120,20 @@ def _softmax(t: Translation, node: fx.Node, x: Tensor, dim: int, half_to_float: 
     return t.emit(op, t.cast(x, node.meta["val"].dtype), axis=axis(x, dim))
 
 
-@translates(aten.cumsum.default)
-def _cumsum(t: Translation, node: fx.Node, x: Tensor, dim: int, dtype: torch.dtype | None = None) -> str:
-    return t.emit("CumSum", t.cast(x, node.meta["val"].dtype), t.onnx.constant(axis(x, dim), "int64"))
+@translates(aten.cumsum.default, aten.cumprod.default)
+def _cumulated(t: Translation, node: fx.Node, x: Tensor, dim: int, dtype: torch.dtype | None = None) -> str:
+    name = t.cast(x, node.meta["val"].dtype)
+    if not x.rank:
+        return t.emit("Identity", name)
+    op = "CumSum" if node.target is aten.cumsum.default else "CumProd"
+    return t.emit(op, name, t.onnx.constant(axis(x, dim), "int64"))
+
+
+@translates(aten._linalg_det.default)
+def _determinant(t: Translation, node: fx.Node, x: Tensor) -> list[str | None]:
+    if any(user.args[1] != 0 and user.users for user in node.users):
+        raise UntranslatableError("the factors of a determinant")
+    return [t.emit("Det", x.name), None, None]
 
 
 @translates(aten.topk.default)
