@@ -36,6 +36,7 @@ from tilec.runtime.feeds import (
 from tilec.runtime.recycled_memory import RecycledMemory
 from tilec.runtime.serial_loop import LoopRun
 from tilec.runtime.sizes import KEPT, BoundPorts, SizeReader
+from tilec.runtime.streamed import StreamedCall, StreamedExecutor
 from tilec.runtime.times import Span, Times
 from tilec.spec.cpus import usable_cpus
 
@@ -154,11 +155,17 @@ class Session:
     def addressed(self, shapes: "Sequence[Shape]") -> AddressedCall | None:
         """The model for inputs of these shapes as a call on addresses; None where parts run on onnxruntime or the back
         end takes none. Raises UsageError for shapes that do not fit."""
-        ports = self._reader.bind_shapes(tuple(shapes))
-        for spec, shape in zip(ports.inputs, shapes, strict=True):
-            if isinstance(spec, TensorSpec) and spec.shape != shape:
-                raise UsageError(f"input {spec.name!r} has shape {list(shape)}, the model has {list(spec.shape)}")
+        ports = self._ports(shapes)
         return self._addressed(ports)
+
+    def streamed(self, shapes: "Sequence[Shape]") -> StreamedCall | None:
+        """The model for inputs of these shapes as a call on addresses of its GPU, on a stream of the caller; None where
+        parts run on onnxruntime or the back end has no streams. Raises UsageError for shapes that do not fit."""
+        ports = self._ports(shapes)
+        executor = self._executor
+        if self._is_whole(ports) and isinstance(executor, StreamedExecutor):
+            return StreamedCall(executor.streamed(ports.numbers), ports, executor.alignment)
+        return None
 
     def traced(
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]] | None" = None
@@ -195,10 +202,22 @@ class Session:
         finally:
             self._executor.give_run(run)
 
+    def _ports(self, shapes: "Sequence[Shape]") -> BoundPorts:
+        """The ports for inputs of these shapes. Raises UsageError for shapes that do not fit."""
+        ports = self._reader.bind_shapes(tuple(shapes))
+        for spec, shape in zip(ports.inputs, shapes, strict=True):
+            if isinstance(spec, TensorSpec) and spec.shape != shape:
+                raise UsageError(f"input {spec.name!r} has shape {list(shape)}, the model has {list(spec.shape)}")
+        return ports
+
+    def _is_whole(self, ports: BoundPorts) -> bool:
+        """Whether compiled code alone runs the model, on tensors."""
+        return not self._manifest.calls and not any(
+            isinstance(port, OpaqueSpec) for port in (*ports.inputs, *ports.outputs)
+        )
+
     def _addressed(self, ports: BoundPorts) -> AddressedCall | None:
-        manifest = self._manifest
-        opaque = any(isinstance(port, OpaqueSpec) for port in (*manifest.inputs, *manifest.outputs))
-        if manifest.calls or opaque or not isinstance(self._executor, AddressedExecutor):
+        if not self._is_whole(ports) or not isinstance(self._executor, AddressedExecutor):
             return None
         run = self._executor.addressed(ports.numbers)
         return None if run is None else AddressedCall(run, ports)

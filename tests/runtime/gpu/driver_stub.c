@@ -6,13 +6,17 @@
 typedef struct { uint64_t kernel, grid, block, shared; uint64_t pointer[4]; } Launch;
 typedef struct { int count; Launch launches[16]; } Graph;
 static const char *const kernels[] = {"scaled", "rows"};
-static uint64_t most_shared[2], stream = 77, event;
+static uint64_t most_shared[2], stream = 77, others, event;
 static Graph graph;
-static int capturing, devices = 1, allocated, handles;
+static int capturing, recording, devices = 1, allocated, handles, launched, graphs;
 
 int stub_devices(int count) { return devices = count; }
 int stub_allocated(void) { return allocated; }
 int stub_handles(void) { return handles; }
+void *stub_others(void) { return &others; }
+int stub_record(int on) { return recording = on; }
+int stub_launched(void) { return launched; }
+int stub_graphs(void) { return graphs; }
 int cuInit(unsigned flags) { return flags; }
 int cuDeviceGetCount(int *count) { *count = devices; return 0; }
 int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
@@ -60,15 +64,16 @@ static void run(const Launch *launch) {
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                    void *s, void **arguments, void **extra) {
   uint64_t kernel = (uint64_t)function;
-  if (s != &stream || extra || gy != 1 || gz != 1 || by != 1 || bz != 1 || shared != MOST_SHARED(kernel)) return 1;
+  if ((s != &stream && s != &others) || extra || gy != 1 || gz != 1 || by != 1 || bz != 1 || shared != MOST_SHARED(kernel)) return 1;
   Launch launch = {kernel, gx, bx, shared};
   for (int i = 0; i < (kernel == 1 ? 4 : 2); i++) launch.pointer[i] = *(uint64_t *)arguments[i];
   if (capturing) graph.launches[graph.count++] = launch;
-  else run(&launch);
+  else run(&launch), launched += s == &others;
   return 0;
 }
 int cuStreamCreate(void **s, unsigned flags) { *s = &stream; return flags; }
 int cuStreamSynchronize(void *s) { return capturing || s != &stream; }
+int cuStreamIsCapturing(void *s, int *status) { *status = s == &others && recording; return 0; }
 int cuStreamBeginCapture_v2(void *s, int mode) { capturing = 1; graph.count = 0; return mode != 2 || s != &stream; }
 int cuStreamEndCapture(void *s, void **captured) { capturing = 0; *captured = &graph; return s != &stream; }
 int cuGraphInstantiateWithFlags(void **ready, void *captured, uint64_t flags) {
@@ -78,7 +83,8 @@ int cuGraphInstantiateWithFlags(void **ready, void *captured, uint64_t flags) {
 }
 int cuGraphLaunch(void *ready, void *s) {
   for (int i = 0; i < ((Graph *)ready)->count; i++) run(&((Graph *)ready)->launches[i]);
-  return s != &stream;
+  graphs += s == &others;
+  return s != &stream && s != &others;
 }
 int cuGraphDestroy(void *captured) { return captured != &graph; }
 int cuGraphExecDestroy(void *ready) { free(ready); handles--; return 0; }

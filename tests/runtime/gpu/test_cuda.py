@@ -61,6 +61,36 @@ def test_a_model_runs_through_the_driver_api_from_any_thread(tmp_path, library):
     assert stub.stub_allocated() == stub.stub_handles() == 0
 
 
+def test_runs_are_asked_for_on_the_stream_of_the_caller(tmp_path, library):
+    _, weights = write_gpu_model(tmp_path, binary=b"cubin")
+    session, stub = load(tmp_path), ctypes.CDLL(library)
+    stub.stub_others.restype = ctypes.c_void_p
+    call = session.streamed([(5, 37)])
+    assert call.outputs == [((5,), np.float32), ((5, 37), np.float32)]
+    others, launched, graphs = stub.stub_others(), stub.stub_launched(), stub.stub_graphs()
+
+    def asked(x):
+        y, z = np.zeros(5, np.float32), np.zeros((5, 37), np.float32)
+        call.run([each.ctypes.data for each in (x, y, z)], others)
+        check({"y": y, "z": z}, x, weights)
+        return (y, z), stub.stub_launched() - launched, stub.stub_graphs() - graphs
+
+    held = [asked(feeds(seed)) for seed in range(2)]  # so that no address comes again
+    assert [counts for _, *counts in held] == [[2, 0], [4, 0]]
+    x, y, z = feeds(3), np.zeros(5, np.float32), np.zeros((5, 37), np.float32)
+    for counts in ((6, 0), (6, 1), (6, 2)):
+        x += 1
+        call.run([each.ctypes.data for each in (x, y, z)], others)
+        check({"y": y, "z": z}, x, weights)
+        assert (stub.stub_launched() - launched, stub.stub_graphs() - graphs) == counts
+    stub.stub_record(1)
+    try:
+        call.run([each.ctypes.data for each in (x, y, z)], others)
+    finally:
+        stub.stub_record(0)
+    assert (stub.stub_launched() - launched, stub.stub_graphs() - graphs) == (8, 2)
+
+
 def test_refusals_carry_the_drivers_words(tmp_path, library):
     write_gpu_model(tmp_path, binary=b"other")
     with pytest.raises(UnavailableError, match=r"refuses cuModuleLoadData: no kernel image for device \(209\)"):

@@ -136,6 +136,30 @@ def test_arrays_on_the_device_are_used_in_place_when_they_come_again(tmp_path, m
 
 
 @needs_compiler
+def test_addresses_of_the_device_are_run_on_with_an_arena_for_every_stream(tmp_path):
+    session, weights, driver = opened(tmp_path)
+    call = session.streamed([(5, 37)])
+    assert call.alignment == 256
+    assert call.ranges == ()
+    with pytest.raises(UsageError, match="shape"):
+        session.streamed([(5, 36)])
+    held = []
+    for stream, seed in ((0, 1), (0, 2), (7, 3)):
+        placed = session.to_device({"x": feeds(seed)})
+        out = session.to_device({"y": np.zeros(5, np.float32), "z": np.zeros((5, 37), np.float32)})
+        blocks = len(driver._blocks)
+        held.append((placed, out))
+        for _ in range(3):
+            call.run([each.address for each in (*placed.values(), *out.values())], stream)
+            found = {name: np.empty(each.shape, each.dtype) for name, each in out.items()}
+            for name, each in out.items():
+                driver.download(found[name], each.address)
+            check(found, feeds(seed), weights)
+        assert len(driver._blocks) - blocks == (seed != 2)
+    assert driver.findings == []
+
+
+@needs_compiler
 def test_each_launch_runs_alone_for_an_observer(tmp_path):
     session, weights, _ = opened(tmp_path)
     x, seen = feeds(), {}

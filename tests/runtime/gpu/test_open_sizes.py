@@ -42,6 +42,23 @@ def test_one_compilation_serves_every_size(model):
         session.run({name: np.zeros((201, columns), np.float32)})
 
 
+def test_addresses_of_the_device_have_every_size_too(model):
+    folder, path = model
+    manifest, driver = read_manifest(folder), EmulatorDriver(emulator_cache())
+    session = Session(manifest, folder, GpuExecutor(folder, manifest, driver), 1)
+    reference = onnxruntime.InferenceSession(str(path))
+    name, columns = manifest.inputs[0].name, manifest.inputs[0].shape[1]
+    for size in (3, 130, 1, 3):
+        x = np.random.default_rng(size).normal(size=(size, columns)).astype(np.float32)
+        call = session.streamed([x.shape])
+        ((shape, dtype),) = call.outputs
+        placed = session.to_device({"x": x, "y": np.zeros(shape, dtype)})
+        call.run([each.address for each in placed.values()], 0)
+        driver.download(found := np.empty(shape, dtype), placed["y"].address)
+        np.testing.assert_allclose(found, reference.run(None, {name: x})[0], rtol=1e-4, atol=1e-5)
+    assert driver.findings == []
+
+
 def test_numbers_follow_from_symbols_and_earlier_numbers(model):
     sizes = read_manifest(model[0]).sizes
     evaluate = NumbersEvaluator(sizes)

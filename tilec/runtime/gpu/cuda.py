@@ -3,6 +3,7 @@
 import ctypes
 import weakref
 from collections.abc import Mapping, Sequence
+from copy import copy
 from ctypes import byref, c_char_p, c_float, c_int, c_int32, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -43,6 +44,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuLaunchKernel": (c_void_p, *(c_uint,) * 7, c_void_p, c_void_p, c_void_p),
     "cuStreamCreate": (c_void_p, c_uint),
     "cuStreamSynchronize": (c_void_p,),
+    "cuStreamIsCapturing": (c_void_p, c_void_p),
     "cuStreamBeginCapture_v2": (c_void_p, c_int),
     "cuStreamEndCapture": (c_void_p, c_void_p),
     "cuGraphInstantiateWithFlags": (c_void_p, c_void_p, c_uint64),
@@ -94,6 +96,19 @@ class CudaDriver:
     def name(self) -> str:
         """The device as the driver calls it."""
         return self._name
+
+    def on(self, stream: int) -> "CudaDriver":
+        """The same device, asked on another stream."""
+        other = copy(self)
+        other._stream = c_void_p(stream)
+        return other
+
+    @property
+    def is_capturing(self) -> bool:
+        """Whether the stream is captured."""
+        status = c_int()
+        self._call("cuStreamIsCapturing", self._stream, byref(status))
+        return status.value != 0
 
     def load(self, code: GpuCode, folder: Path) -> dict[str, c_void_p]:
         """Functions by symbol, from the binary, else from the portable code, which the driver compiles now.

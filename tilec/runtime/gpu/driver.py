@@ -21,6 +21,13 @@ class Driver(Protocol):
     def name(self) -> str:
         """The device, in the driver's words."""
 
+    def on(self, stream: int) -> "Driver":
+        """The same device, asked on a stream of somebody else's, by its handle (0: the default stream)."""
+
+    @property
+    def is_capturing(self) -> bool:
+        """Whether what is asked for is recorded, by whomever."""
+
     def load(self, code: GpuCode, folder: Path) -> Any:
         """The module of compiled kernels, for `launch`."""
 

@@ -40,6 +40,15 @@ class EmulatorDriver:
         """What runs the kernels."""
         return "emulator"
 
+    def on(self, _stream: int) -> "EmulatorDriver":
+        """The same: everything is done when it is asked for."""
+        return self
+
+    @property
+    def is_capturing(self) -> bool:
+        """Whether launches are recorded."""
+        return self._graph is not None
+
     def load(self, code: GpuCode, folder: Path) -> dict[str, EmulatedKernel]:
         """The kernels by symbol, built for this machine. Raises UnavailableError without a C++ compiler."""
         return {kernel.symbol: emulated(code, folder, kernel.symbol, self.cache) for kernel in code.kernels}

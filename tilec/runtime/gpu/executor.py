@@ -2,10 +2,8 @@
 
 import threading
 import time
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import accumulate, pairwise
 from math import prod
 from pathlib import Path
@@ -13,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilec.abi.gpu_code import GpuArgument, GpuCode, GpuLaunch, size_at
+from tilec.abi.gpu_code import GpuCode, GpuLaunch
 from tilec.abi.manifest import CallInput, Manifest, TensorSpec
-from tilec.errors import ArtifactError, TilecError
+from tilec.errors import ArtifactError
 from tilec.ir.types import element_bytes, numpy_dtype
 from tilec.runtime.device_array import DeviceArray
+from tilec.runtime.gpu.block import Block
 from tilec.runtime.gpu.driver import Driver
 from tilec.runtime.gpu.evaluate_numbers import NumbersEvaluator
+from tilec.runtime.gpu.launches import Loaded, Places, launch
+from tilec.runtime.gpu.streamed_run import StreamedRun
 from tilec.runtime.memory import map_weights
 from tilec.runtime.sizes import bound_shape
+from tilec.runtime.streamed import RunOnStream
 from tilec.runtime.times import Times
 
 if TYPE_CHECKING:
@@ -50,7 +52,10 @@ def load(folder: Path, manifest: Manifest, _threads: int, _pin: bool, check: boo
 
 
 class GpuExecutor:
-    """A module and weights on a device, and runs that wait for a caller. They share a stream: one at a time uses it."""
+    """A module and weights on a device, and runs that wait for a caller. They share a stream: one at a time uses it.
+    Runs on the streams of callers are asked for one after another, too."""
+
+    alignment = ALIGNMENT
 
     def __init__(self, folder: Path, manifest: Manifest, driver: Driver, check: bool = False) -> None:
         if manifest.gpu is None:
@@ -58,21 +63,19 @@ class GpuExecutor:
         self.driver = driver
         self.manifest = manifest
         self.code: GpuCode = manifest.gpu
-        self.module = driver.load(manifest.gpu, folder)
-        self._places = self._upload([map_weights(folder, file, check) for file in manifest.weights])
+        module = driver.load(manifest.gpu, folder)
+        constants = self._upload([map_weights(folder, file, check) for file in manifest.weights])
+        self.model = Loaded(driver, manifest, manifest.gpu, module, constants)
         self.evaluate = NumbersEvaluator(manifest.sizes) if manifest.sizes is not None else _no_numbers
         self._waiting: list[GpuRun] = []
+        self._streamed: dict[int, StreamedRun] = {}
         self.stream = threading.Lock()
-
-    def constant(self, number: int) -> int:
-        """The address of a constant on the device."""
-        return self._places[number]
 
     def _upload(self, files: "Sequence[NDArray[np.uint8]]") -> list[int]:
         """Copy the constants, each to where vectors of its elements may begin, as they may not in a file."""
         constants = self.manifest.constants
         offsets = list(accumulate((-(-each.bytes // ALIGNMENT) * ALIGNMENT for each in constants), initial=0))
-        block = self.allocate(self, offsets[-1])
+        block = Block(self.driver, self, offsets[-1]).address
         for each, offset in zip(constants, offsets, strict=False):
             self.driver.upload(block + offset, files[each.file][each.offset : each.offset + each.bytes])
         return [block + offset for offset in offsets[:-1]]
@@ -90,7 +93,7 @@ class GpuExecutor:
     def to_device(self, array: "NDArray[Any]") -> DeviceArray:
         """A copy of an array on the device, freed with it."""
         owner = _Owner()
-        place, given = self.allocate(owner, array.nbytes), np.ascontiguousarray(array)
+        place, given = Block(self.driver, owner, array.nbytes).address, np.ascontiguousarray(array)
         with self.stream:
             self.driver.upload(place, given)
             self.driver.synchronize()
@@ -107,20 +110,23 @@ class GpuExecutor:
         run.release()
         self._waiting.append(run)
 
-    def allocate(self, owner: object, size: int) -> int:
-        """Memory of the device that is freed with its owner."""
-        place = self.driver.allocate(max(1, size))
-        weakref.finalize(owner, _free, self.driver, place).atexit = False
-        return place
+    def streamed(self, numbers: "NDArray[np.int64] | None") -> RunOnStream:
+        """Runs on streams of the caller, at the sizes that the numbers say."""
+        known = np.zeros(0, np.int64) if numbers is None else numbers
+        with self.stream:
+            self.driver.synchronize()  # constants are there before another stream reads them
+
+        def run(addresses: Sequence[int], stream: int) -> None:
+            with self.stream:
+                if stream not in self._streamed:
+                    self._streamed[stream] = StreamedRun(self.model, stream)
+                self._streamed[stream].run(known, addresses)
+
+        return run
 
 
 class _Owner:
     """Keeps memory of the device."""
-
-
-def _free(driver: Driver, place: int) -> None:
-    with suppress(TilecError):
-        driver.free(place)
 
 
 def _no_numbers(_numbers: "NDArray[np.int64]", _part: int) -> None:
@@ -141,9 +147,9 @@ class GpuRun:
         self._first_output = len(manifest.inputs) + len(results)
         sizes = manifest.sizes
         known = [_bytes(spec) if isinstance(spec, TensorSpec) and sizes is None else 0 for spec in specs]
-        self._tensors = [_Block(executor, self, size) for size in known]
+        self._tensors = [Block(self._driver, self, size) for size in known]
         arenas = [manifest.arena_bytes] if sizes is None else [0] * len(sizes.arenas)
-        self._arenas = [_Block(executor, self, size) for size in arenas]
+        self._arenas = [Block(self._driver, self, size) for size in arenas]
         self.numbers = np.zeros(0 if sizes is None else len(sizes.numbers), np.int64)
         self._bound: list[Any] = [None] * len(specs)
         self._unsent: set[int] = set()
@@ -172,7 +178,7 @@ class GpuRun:
             if sizes.part(position) == part:
                 self._grow(block, int(self.numbers[position]))
 
-    def _grow(self, block: "_Block", size: int) -> None:
+    def _grow(self, block: Block, size: int) -> None:
         """Let a block be large enough; what was recorded on the one before is void."""
         if block.size < size:
             block.grow(max(size, block.size * 3 // 2))
@@ -222,7 +228,7 @@ class GpuRun:
 
     def _address(self, spec: CallInput) -> int:
         if spec.space == "constant":
-            return self._executor.constant(spec.at)
+            return self._executor.model.constants[spec.at]
         if spec.offset is None:
             return self._arenas[0].address + spec.at
         return self._arenas[spec.at].address + int(self.numbers[spec.offset])
@@ -292,54 +298,19 @@ class GpuRun:
         ends = [begin + round(self._driver.elapsed(marks[0], mark) * 1e9) for mark in marks]
         times.of(segment)[:] = list(pairwise(ends))
 
-    def _launch(self, launch: GpuLaunch) -> None:
-        kernel = self._executor.code.kernel(launch.symbol)
-        if launch.grid is not None:
-            grid, shared = size_at(launch.grid, self.numbers), size_at(launch.shared_bytes or 0, self.numbers)
-            if grid == 0:
-                return
-            kernel = replace(kernel, grid=grid, shared_bytes=shared)
-        pointers = [self._pointer(argument) for argument in launch.arguments]
-        sizes = [size_at(size, self.numbers) for size in launch.sizes]
-        self._driver.launch(self._executor.module, kernel, pointers, sizes)
+    def _launch(self, what: GpuLaunch) -> None:
+        first = self._first_output
+        inputs, outputs = (list(map(self._place, each)) for each in (range(first), range(first, len(self._bound))))
+        places = Places(inputs, outputs, [arena.address for arena in self._arenas])
+        launch(self._executor.model, self._driver, what, places, self.numbers)
 
     def _place(self, number: int) -> int:
         """The address of a tensor."""
         return self._in_place[number] or self._tensors[number].address
 
-    def _pointer(self, argument: GpuArgument) -> int:
-        bases: dict[str, Callable[[], int]] = {
-            "input": lambda: self._place(argument.index),
-            "output": lambda: self._place(self._first_output + argument.index),
-            "arena": lambda: self._arenas[argument.index].address,
-            "constant": lambda: self._executor.constant(argument.index),
-        }
-        return bases[argument.space]() + size_at(argument.offset, self.numbers)
-
 
 def _overlap(one: range | None, other: range | None) -> bool:
     return one is not None and other is not None and max(one.start, other.start) < min(one.stop, other.stop)
-
-
-class _Block:
-    """Memory of the device that lives as long as its owner, unless it grows before."""
-
-    def __init__(self, executor: GpuExecutor, owner: object, size: int) -> None:
-        self._executor = executor
-        self._owner = weakref.ref(owner)
-        self._finalizer: weakref.finalize[[Driver, int], object] | None = None
-        self.size = self.address = 0
-        self.grow(size)
-
-    def grow(self, size: int) -> None:
-        """Other memory, of which nothing is kept."""
-        driver = self._executor.driver
-        if self._finalizer is not None:
-            self._finalizer()
-        self.size, self.address = size, driver.allocate(max(1, size))
-        finalizer = weakref.finalize(self._owner(), _free, driver, self.address)
-        finalizer.atexit = False
-        self._finalizer = finalizer
 
 
 def _bytes(spec: TensorSpec) -> int:

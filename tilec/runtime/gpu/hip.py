@@ -34,6 +34,7 @@ class HipDriver(CudaDriver):
         "cuLaunchKernel": "hipModuleLaunchKernel",
         "cuStreamCreate": "hipStreamCreateWithFlags",
         "cuStreamSynchronize": "hipStreamSynchronize",
+        "cuStreamIsCapturing": "hipStreamIsCapturing",
         "cuStreamBeginCapture_v2": "hipStreamBeginCapture",
         "cuStreamEndCapture": "hipStreamEndCapture",
         "cuGraphInstantiateWithFlags": "hipGraphInstantiateWithFlags",
