@@ -16,3 +16,20 @@ def in_this_process(monkeypatch):
     monkeypatch.setattr(backend, "compiler_started", lambda device: nullcontext())
     with without_children():
         yield
+
+
+@pytest.fixture
+def native(tmp_path):
+    """Checks that a function of inputs in turn is right, and all tilec's; `varies`: compiled for any size."""
+    from torch import float32
+
+    from torch_backend.function_judge import judged
+    from torch_backend.functions import Function
+
+    def check(call, *inputs, varies=False):
+        given = iter(inputs * 3)
+        outcome = judged(Function(call, lambda _: next(given)), float32, varies, {"cache": str(tmp_path)})
+        assert outcome is not None
+        assert (outcome.trouble, outcome.kept) == ("", [])
+
+    return check

@@ -8,9 +8,6 @@ torch = pytest.importorskip("torch", reason="pip install tilec[torch]")
 
 from torch.nn import functional  # noqa: E402
 
-from torch_backend.function_judge import judged  # noqa: E402
-from torch_backend.functions import Function  # noqa: E402
-
 
 @pytest.fixture(scope="module")
 def grouped_mm():
@@ -33,14 +30,6 @@ def grouped_mm():
     library._destroy()
 
 
-def native(call, *inputs, varies=False, cache):
-    """Whether a function is right and in tilec alone, for the inputs in turn."""
-    rows = iter(inputs * 2)
-    outcome = judged(Function(call, lambda _: next(rows)), torch.float32, varies, {"cache": str(cache)})
-    assert outcome is not None
-    assert (outcome.trouble, outcome.kept) == ("", [])
-
-
 @pytest.mark.parametrize(
     ("rows", "ends"),
     [
@@ -50,25 +39,25 @@ def native(call, *inputs, varies=False, cache):
     ],
     ids=["blocks", "rows behind the last group", "one row at a time"],
 )
-def test_products_by_groups(rows, ends, grouped_mm, tmp_path):
+def test_products_by_groups(rows, ends, grouped_mm, native):
     weights = torch.randn(5, 6, 7)
     inputs = [(torch.randn(rows, 6), torch.tensor(each, dtype=torch.int32)) for each in ends]
-    native(lambda x, offs: grouped_mm(x, weights.to(x.dtype), offs) * 2, *inputs, cache=tmp_path)
+    native(lambda x, offs: grouped_mm(x, weights.to(x.dtype), offs) * 2, *inputs)
 
 
-def test_products_by_groups_of_an_open_number_of_rows(grouped_mm, tmp_path):
+def test_products_by_groups_of_an_open_number_of_rows(grouped_mm, native):
     weights = torch.randn(5, 6, 7)
     ends = {13: (2, 2, 7, 9, 13), 30: (9, 10, 11, 29, 29), 3: (0, 1, 2, 3, 3)}
     inputs = [(torch.randn(rows, 6), torch.tensor(each)) for rows, each in ends.items()]
-    native(lambda x, offs: grouped_mm(x, weights.to(x.dtype), offs) * 2, *inputs, varies=True, cache=tmp_path)
+    native(lambda x, offs: grouped_mm(x, weights.to(x.dtype), offs) * 2, *inputs, varies=True)
 
 
-def test_counts_in_bins(tmp_path):
+def test_counts_in_bins(native):
     odd = torch.tensor([math.nan, math.inf, -math.inf, -2, 2, 1.99, -1.2, 0.4, 5, 0])
-    native(lambda x: torch.histc(x, 5, -2, 2), (odd,), (torch.randn(10),), cache=tmp_path)
+    native(lambda x: torch.histc(x, 5, -2, 2), (odd,), (torch.randn(10),))
 
 
-def test_bags_of_one_length_and_of_several(tmp_path):
+def test_bags_of_one_length_and_of_several(native):
     table = torch.randn(6, 3)
 
     def bags(indices, flat, offsets):
@@ -79,14 +68,14 @@ def test_bags_of_one_length_and_of_several(tmp_path):
 
     flat = torch.tensor([2, 1, 0, 3, 4, 5, 1, 2, 2])
     inputs = [(torch.randint(6, (4, 3)), flat, torch.tensor(each)) for each in ((0, 3, 3, 8), (0, 0, 9, 9))]
-    native(bags, *inputs, cache=tmp_path)
+    native(bags, *inputs)
 
 
-def test_means_of_what_is_written_to_a_place(tmp_path):
+def test_means_of_what_is_written_to_a_place(native):
     def means(x, places, values, whole):
         return [x.scatter_reduce(0, places, values, "mean", include_self=each) for each in (True, False)] + [
             whole.scatter_reduce(0, places, (values * 4).long(), "mean", include_self=each) for each in (True, False)
         ]
 
     places = torch.tensor([[0, 0, 1], [0, 2, 4], [0, 2, 1]])
-    native(means, (torch.randn(5, 3), places, torch.randn(4, 3), torch.arange(15).view(5, 3) - 7), cache=tmp_path)
+    native(means, (torch.randn(5, 3), places, torch.randn(4, 3), torch.arange(15).view(5, 3) - 7))

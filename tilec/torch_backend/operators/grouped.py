@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import fx
 
+from tilec.torch_backend.operators.movement import expression
 from tilec.torch_backend.operators.reduction import reduced
 from tilec.torch_backend.translation import Translation, UntranslatableError, translates
 from tilec.torch_backend.values import ONNX_TYPES, Size, Tensor
@@ -191,11 +191,7 @@ def _length(node: fx.Node, include_last: bool) -> int | None:
     if start != 0 or not isinstance(step, int):
         return None
     whole, bags = indices.meta["val"].shape[0], offsets.meta["val"].shape[0]
-    return step if _expression(whole) == _expression(bags) * step else None
-
-
-def _expression(extent: int | torch.SymInt) -> Any:
-    return extent if isinstance(extent, int) else extent.node.expr
+    return step if expression(whole) == expression(bags) * step else None
 
 
 def _ragged(t: Translation, node: fx.Node, rows: str, indices: Tensor, offsets: Tensor, inside: str, mode: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 
@@ -9,7 +10,7 @@ import torch
 from torch import fx
 
 from tilec.torch_backend.translation import Translation, UntranslatableError, translates
-from tilec.torch_backend.values import Number, Size, Tensor
+from tilec.torch_backend.values import ONNX_TYPES, Number, Size, Tensor
 
 aten = torch.ops.aten
 
@@ -41,6 +42,15 @@ def _quotient(t: Translation, node: fx.Node, left: Number, right: Number) -> Siz
 @translates(torch.sym_float)
 def _fraction(t: Translation, node: fx.Node, value: Number) -> Size:
     return Size(t.operand(value, torch.float64), torch.float64)
+
+
+_WHOLE = {math.trunc: "", math.floor: "Floor", math.ceil: "Ceil"}
+
+
+@translates(*_WHOLE)
+def _rounded(t: Translation, node: fx.Node, value: Number) -> Size:
+    name, op = t.operand(value, torch.float64), _WHOLE[node.target]
+    return Size(t.emit("Cast", t.emit(op, name) if op else name, to=ONNX_TYPES[torch.int64]))
 
 
 @translates(operator.mod)
