@@ -335,7 +335,10 @@ def test_whatever_fails_pytorch_runs(compiled, monkeypatch):
 def test_tensors_of_other_devices_stay_in_pytorch(compiled):
     warn_once.forget()
     run = compiled(lambda x: x * 2)
-    with torch.no_grad(), pytest.warns(UserWarning, match="is on meta. tilec runs models on the CPU"):
+    with (
+        torch.no_grad(),
+        pytest.warns(UserWarning, match="are on meta. tilec runs graphs on the CPU"),
+    ):
         assert run(torch.empty(3, device="meta")).shape == (3,)
 
 

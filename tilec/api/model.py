@@ -24,6 +24,7 @@ from tilec.errors import UsageError
 
 if TYPE_CHECKING:
     from tilec.runtime.addressed import AddressedCall, Shape
+    from tilec.runtime.streamed import StreamedCall
 
 ANY = ()
 """Key of the model that takes all sizes that are not bound."""
@@ -94,6 +95,13 @@ class Model:
             return call
         shape_of = dict(zip([port.name for port in self._header.inputs], shapes, strict=True))
         return call.told(partial(self._observed.add, tuple(shape_of[name] for name in self._sizes.names)))
+
+    def streamed(self, shapes: "Sequence[Shape]") -> "StreamedCall | None":
+        """The model for inputs of these shapes as a call on addresses of its GPU; None where `addressed` has none,
+        and where there is no GPU."""
+        from tilec.runtime import Session
+
+        return None if self._specializes or not isinstance(self.fixed, Session) else self.fixed.streamed(shapes)
 
     def _explained(self, feeds: Feeds, error: UsageError) -> UsageError:
         """The error that says best why these feeds do not fit, where a run raised `error`."""

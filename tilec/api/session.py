@@ -28,6 +28,7 @@ from tilec.errors import UsageError
 
 if TYPE_CHECKING:
     from tilec.runtime.addressed import AddressedCall, Shape
+    from tilec.runtime.streamed import StreamedCall
 
 
 class InferenceSession:
@@ -116,6 +117,11 @@ class InferenceSession:
         """The model for inputs of these shapes as a call on addresses, once a run has compiled it; None where runs are
         profiled, recorded, or need more than compiled code."""
         return None if self._profile else self._model.addressed(shapes)
+
+    def streamed(self, shapes: "Sequence[Shape]") -> "StreamedCall | None":
+        """The model for inputs of these shapes as a call on addresses of its GPU; None where there is none, and where
+        runs are profiled, recorded, or need more than compiled code."""
+        return None if self._profile else self._model.streamed(shapes)
 
     def _computed(self, feeds: Feeds, out: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """All outputs, those in `out` in its arrays."""

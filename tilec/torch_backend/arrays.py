@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 
 def array_of(tensor: torch.Tensor) -> NDArray[Any]:
-    """A view of a tensor's memory; numbers that are stored conjugated or negated are computed first."""
-    plain = tensor.detach().resolve_conj().resolve_neg()
+    """A view of a tensor's memory, a copy of that of a GPU; numbers that are stored conjugated or negated are computed
+    first."""
+    plain = tensor.detach().resolve_conj().resolve_neg().cpu()
     if plain.dtype == torch.bfloat16:
         return np.asarray(plain.view(torch.int16).numpy()).view(ml_dtypes.bfloat16)
     return np.asarray(plain.numpy())

@@ -10,6 +10,7 @@ import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,7 +23,9 @@ from torch.utils._python_dispatch import _disable_current_modes
 from tilec.api.compiling import compiler_started
 from tilec.api.warn_once import warn_once
 from tilec.errors import TilecError, UnsupportedError
+from tilec.spec.resolve import HOST
 from tilec.torch_backend import operators
+from tilec.torch_backend.cards import card
 from tilec.torch_backend.compiled_before import Note
 from tilec.torch_backend.decompositions import decompositions
 from tilec.torch_backend.options import Options, chosen_options
@@ -86,13 +89,13 @@ def _said(error: Exception) -> str:
 
 def _compiled(module: fx.GraphModule, example_inputs: Sequence[Any], chosen: Options) -> Callable[..., Any]:
     """The graph, compiled. Raises whatever goes wrong."""
-    for value in example_inputs:
-        if isinstance(value, torch.Tensor) and value.device.type != "cpu":
-            raise _LeftError(f"A tensor of it is on {value.device}", hint="tilec runs models on the CPU")
+    on_card = _is_on_card(example_inputs)
+    if on_card and chosen.device == HOST:
+        chosen = replace(chosen, device=card())
     statics = {
         position: value
         for position, value in enumerate(example_inputs)
-        if isinstance(value, torch.Tensor) and getattr(value, "_dynamo_static_input_type", None)
+        if isinstance(value, torch.Tensor) and getattr(value, "_dynamo_static_input_type", None) and not on_card
     }
     compiled = functools.partial(_compile, statics=statics, options=chosen)
     note = Note(module, example_inputs, chosen)
@@ -105,6 +108,17 @@ def _compiled(module: fx.GraphModule, example_inputs: Sequence[Any], chosen: Opt
     if chosen.while_compiling == "wait":
         note.keep()
     return made
+
+
+def _is_on_card(inputs: Sequence[Any]) -> bool:
+    """Whether the tensors of a graph lie on the first GPU, where parameters are arguments: kernels read them in place.
+    Raises _LeftError for tensors of several devices, and of those that tilec does not run on."""
+    devices = {str(value.device) for value in inputs if isinstance(value, torch.Tensor)}
+    if devices <= {"cpu"} or devices == {"cuda:0"}:
+        return devices == {"cuda:0"}
+    raise _LeftError(
+        f"Tensors of it are on {' and '.join(sorted(devices))}", hint="tilec runs graphs on the CPU or on the first GPU"
+    )
 
 
 def _has_gradients(inputs: Sequence[Any]) -> bool:

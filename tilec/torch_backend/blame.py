@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import torch
 from torch import fx
 
 from tilec.errors import TilecError
-from tilec.importer import UnsupportedModelError, import_model
+from tilec.importer import UnsupportedModelError
+from tilec.torch_backend.cards import require_native
 from tilec.torch_backend.report import reason_of
 from tilec.torch_backend.translation import Translated, translate
 
@@ -23,13 +22,10 @@ def blamed(module: fx.GraphModule, constants: Mapping[int, torch.Tensor], error:
     found = dict(_named(translated, error))
     if not isinstance(error, TilecError):
         return _first(module, found)
-    with tempfile.TemporaryDirectory(prefix="tilec-") as folder:
-        path = Path(folder) / "graph.onnx"
-        path.write_bytes(translated.model.SerializeToString(deterministic=True))
-        try:
-            import_model(path)
-        except Exception as again:
-            found = dict(_named(translated, again)) or found
+    try:
+        require_native(translated.model)
+    except Exception as again:
+        found = dict(_named(translated, again)) or found
     return _first(module, found)
 
 

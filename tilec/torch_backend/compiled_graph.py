@@ -22,14 +22,16 @@ from torch import fx
 
 from tilec.api import InferenceSession, SessionOptions
 from tilec.api.cache import Cache
-from tilec.errors import TilecError
+from tilec.errors import TilecError, UnsupportedError
 from tilec.spec.probe import cache_folder
 from tilec.torch_backend.arrays import array_of, tensor_of
+from tilec.torch_backend.cards import is_on_card, require_native
 from tilec.torch_backend.known_shapes import KnownShapes
 from tilec.torch_backend.layout import Layout
 from tilec.torch_backend.memory_order import in_memory_order
 from tilec.torch_backend.options import Options
 from tilec.torch_backend.parameters import Parameters, chosen, pointers, when_gone
+from tilec.torch_backend.streamed_shapes import StreamedShapes
 from tilec.torch_backend.translation import UntranslatableError, translate
 
 log = logging.getLogger("tilec")
@@ -47,6 +49,9 @@ SOON = 20.0
 """Times what it took to compile them again."""
 
 
+Prepared = KnownShapes | StreamedShapes
+
+
 class NotReadyError(Exception):
     """A graph that the compiler still works at."""
 
@@ -59,16 +64,19 @@ class Compiled:
         self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor], options: Options, anew: bool = False
     ) -> None:
         began = time.monotonic()
+        self._on_card = is_on_card(module)
         self.parameters = Parameters(constants, cast("Any", options.weights))
         graph = in_memory_order(module, constants)
         translated = translate(graph.module, constants, "graph")
+        if self._on_card:
+            require_native(translated.model)
         data = translated.model.SerializeToString(deterministic=True)
         self.layout = Layout(replace(translated, model=onnx.ModelProto()), graph)
         del translated  # with a copy of the weights
         self.inputs = chosen([port.position for port in self.layout.ports.inputs])
         self.session: Future[InferenceSession]
-        self._known: dict[tuple[torch.Size, ...], KnownShapes] = {}
-        self.last: KnownShapes | None = None
+        self._known: dict[tuple[torch.Size, ...], Prepared] = {}
+        self.last: Prepared | None = None
         """The call for the shapes of the last inputs: the sizes of most graphs never vary."""
         if options.while_compiling == "eager":
             self.session = _WORKERS.submit(_opened, data, options, anew)
@@ -99,15 +107,24 @@ class Compiled:
         """The results for inputs of shapes or strides that were not seen, and a call that is prepared for these."""
         session, layout = self.session.result(), self.layout
         views = layout.views(inputs)
+        if self._on_card:
+            streamed = session.streamed([tensor.shape for tensor in views])
+            if streamed is None:
+                raise UnsupportedError("parts of it run on a CPU alone")
+            return self._prepared(StreamedShapes(streamed, layout, inputs), inputs).run(inputs)
         feeds = {port.name: array_of(tensor) for port, tensor in zip(layout.ports.inputs, views, strict=True)}
         outputs = layout.restored([tensor_of(made) for made in session.run(None, feeds)], inputs)
         call = session.addressed([array.shape for array in feeds.values()])
         if call is not None:
-            if len(self._known) >= KEPT:
-                self._known.clear()
-            self.last = KnownShapes(call, layout, inputs)
-            self._known[tuple([tensor.shape for tensor in inputs])] = self.last
+            self._prepared(KnownShapes(call, layout, inputs), inputs)
         return layout.ports.placed(outputs)
+
+    def _prepared(self, call: Prepared, inputs: Sequence[torch.Tensor]) -> Prepared:
+        """Keep a call for inputs of these shapes."""
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        self.last = self._known[tuple([tensor.shape for tensor in inputs])] = call
+        return call
 
 
 class CompiledGraph:

@@ -72,11 +72,13 @@ def in_memory_order(module: fx.GraphModule, constants: Collection[int]) -> Order
 def with_strides(values: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
     """The same values in a tensor with these strides; where several elements lie at one place they are equal."""
     if values.numel() == 0:
-        return torch.empty_strided(values.shape, strides, dtype=values.dtype)
+        return torch.empty_strided(values.shape, strides, dtype=values.dtype, device=values.device)
     extents = zip(values.shape, strides, strict=True)
-    room = torch.empty(1 + sum((extent - 1) * stride for extent, stride in extents), dtype=values.dtype)
+    room = torch.empty(
+        1 + sum((extent - 1) * stride for extent, stride in extents), dtype=values.dtype, device=values.device
+    )
     made = room.as_strided(values.shape, strides)
-    places = torch.arange(room.numel()).as_strided(values.shape, strides).reshape(-1)
+    places = torch.arange(room.numel(), device=values.device).as_strided(values.shape, strides).reshape(-1)
     room[places] = values.reshape(-1)
     return made
 

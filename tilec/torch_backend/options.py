@@ -14,7 +14,7 @@ from tilec.errors import UsageError, did_you_mean
 class Options:
     """What a user may choose.
 
-    device, recipe   names or files, as the command line takes them
+    device, recipe   names or files, as the command line takes them (`host`, for a graph on a GPU: that GPU)
     while_compiling  `wait` for the compiler, or let PyTorch serve meanwhile (`eager`)
     specialize       whether sizes that are seen often get models of their own: `off`, `likely`
     cache            folder of compiled models (None: that of the user)
