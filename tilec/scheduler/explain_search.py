@@ -32,7 +32,7 @@ from tilec.scheduler.fusion.group_costs import PICO, GroupCosts, roofline
 from tilec.scheduler.fusion.legalize import single_group_plan
 from tilec.scheduler.fusion.partition import PartitionGroups
 from tilec.scheduler.fusion.rule_table import apollo_table
-from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN, FusionProblem
+from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.fuse_registers import computed_nodes
 from tilec.scheduler.memory_levels.hierarchical_search import level_problem
 from tilec.scheduler.memory_levels.incremental_cost import LevelCost
@@ -48,17 +48,17 @@ from tilec.scheduler.tiling.cache_reuse import TaskWalk
 from tilec.scheduler.tiling.cost_model import CostTerms, cost_terms, drawn_by_walk
 from tilec.scheduler.tiling.loop_order import task_order
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.task_tiles import TaskTile, task_tiles
+from tilec.scheduler.tiling.task_tiles import FirstLook, TaskTile, task_tiles
 from tilec.scheduler.trace import RecordedTrace, Step, TraceEntry
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 
 __all__ = [
-    "CLOSE_LOOK_GAIN",
     "PICO",
     "CostTerms",
     "Decide",
     "EdgeVerdict",
+    "FirstLook",
     "FusionProblem",
     "GroupBuilder",
     "GroupSet",

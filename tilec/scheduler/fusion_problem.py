@@ -30,13 +30,20 @@ from tilec.scheduler.tiling.register_tiles import (
     matrix_choice,
     narrow_operands,
 )
-from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in, fitted, look, ranked, task_tile, task_tiles
+from tilec.scheduler.tiling.task_tiles import (
+    CLOSE_LOOK_GAIN,
+    FirstLook,
+    TaskTile,
+    extents_in,
+    fitted,
+    look,
+    ranked,
+    task_tile,
+    task_tiles,
+)
 from tilec.scheduler.tiling.tile_footprints import leaves, shapes_of, tile_box
 from tilec.scheduler.tiling.tiling_problem import Extents, Objective, TilingProblem
 from tilec.spec.recipe import ScheduleOptions
-
-CLOSE_LOOK_GAIN = 0.7
-"""A closer look finds tiles that take no less than this fraction of what a first look found."""
 
 LOOKED_AT = 256
 """Groups that were looked at whose windows are remembered until they are searched."""
@@ -425,13 +432,13 @@ class FusionProblem:
         fitting = [t for t in tiles if t.fits] or tiles
         return tuple(sorted(fitting, key=lambda t: ranked(self.target, t) if t.fits else t.held)[:most])
 
-    def look(self, members: Sequence[int]) -> tuple[int, float]:
-        """Bytes that the group of some parts must hold at least, and about what it comes to if it has these."""
+    def look(self, members: Sequence[int]) -> FirstLook:
+        """What a first look finds of the group of some parts."""
         outputs = self.leaving(members)
         key = self.key(members, outputs)
         if key not in self.cache.looks:
             problems = [self.tiling_problem(members, outputs, usual) for usual in self.usual_tiles(members)]
-            self.cache.looks[key] = min(map(look, problems), key=lambda found: (found[1], found[0]))
+            self.cache.looks[key] = min(map(look, problems), key=lambda found: (found.objective, found.held))
             self._looked_at[tuple(members), outputs] = problems
             if len(self._looked_at) > LOOKED_AT:
                 del self._looked_at[next(iter(self._looked_at))]

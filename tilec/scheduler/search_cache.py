@@ -17,7 +17,7 @@ from tilec.scheduler.analysis.constant_places import Dimension
 from tilec.scheduler.analysis.vector_iterator import Vector
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.task_tiles import TaskTile
+from tilec.scheduler.tiling.task_tiles import FirstLook, TaskTile
 
 Part = tuple[Node, ...]
 """Nodes that share registers, in topological order."""
@@ -68,7 +68,7 @@ class SearchCache:
     alike        number of a content -> description of the first part that has it
     registers    (part, extents in a core's tile) -> register tiles, the largest first
     tiles        group -> how many task tiles were asked for, and these, best first
-    looks        group -> (bytes held at least, about what the objective comes to)
+    looks        group -> what a first look finds
     legal        (group, how many, candidates) -> share of a core's level that tiles are chosen for, places of those
                  whose programs are legal and fit
     illegal      (group, candidates) -> why it has no such tile
@@ -84,7 +84,7 @@ class SearchCache:
     alike: dict[int, PartDescription] = field(default_factory=dict)
     registers: dict[object, tuple[RegisterTile, ...]] = field(default_factory=dict)
     tiles: dict[object, tuple[int, tuple[TaskTile, ...]]] = field(default_factory=dict)
-    looks: dict[object, tuple[int, float]] = field(default_factory=dict)
+    looks: dict[object, FirstLook] = field(default_factory=dict)
     legal: dict[object, tuple[float, tuple[int, ...]]] = field(default_factory=dict)
     illegal: dict[object, Refusal] = field(default_factory=dict)
     excess: dict[str, tuple[float, float]] = field(default_factory=dict)

@@ -43,7 +43,7 @@ def test_a_look_says_where_nothing_fits_at_a_further_size() -> None:
     problem = normalised()
     everything = tuple(range(len(problem.parts)))
     assert problem.look(everything)[0] <= ZEN5.capacity
-    held, objective = replace(problem, further=FURTHER, cache=problem.cache.without_decisions()).look(everything)
+    held, objective, _ = replace(problem, further=FURTHER, cache=problem.cache.without_decisions()).look(everything)
     assert held > ZEN5.capacity
     assert objective == float("inf")
 

@@ -15,7 +15,6 @@ from tilec.ir.algebra import simplify
 from tilec.ir.expr import constant_value, operands
 from tilec.ir.plan import Group, Plan, Refusal
 from tilec.ir.types import tensor_bytes
-from tilec.scheduler.explain_search import CLOSE_LOOK_GAIN
 from tilec.scheduler.refusals import edge_name
 
 
@@ -136,7 +135,7 @@ def _decided(steps: tuple[StepVerdict, ...], level: str | None, reason: Refusal 
 def _joined(join: Join) -> Joined:
     problem = join.problem
     level = problem.target.levels[problem.target.core]
-    held, rough = join.look
+    held, rough, hoped = join.look
     return Joined(
         level.name,
         unit_of(problem.objective),
@@ -146,7 +145,7 @@ def _joined(join: Join) -> Joined:
         whole(join.wanted, problem),
         whole(join.bound, problem),
         whole(rough, problem) if rough < inf else None,
-        whole(rough * CLOSE_LOOK_GAIN, problem) if rough < inf else None,
+        whole(hoped, problem) if hoped < inf else None,
         held,
         problem.target.capacity if level.capacity is not None else None,
         candidate(problem, join.members, join.tile),

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from tilec.ir.plan import Refusal
-from tilec.scheduler.explain_search import PICO, FusionProblem, TaskTile, cost_terms_of, costs_of, roofline
+from tilec.scheduler.explain_search import PICO, FirstLook, FusionProblem, TaskTile, cost_terms_of, costs_of, roofline
 
 Sizes = Mapping[str, int]
 
@@ -122,8 +122,8 @@ class Join:
         return roofline(self.problem, self.members)
 
     @cached_property
-    def look(self) -> tuple[int, float]:
-        """Bytes that a core's level must hold at least, and about what the best tile comes to."""
+    def look(self) -> FirstLook:
+        """What a first look finds of the joined group."""
         return self.problem.look(self.members)
 
     @cached_property

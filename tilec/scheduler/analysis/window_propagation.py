@@ -338,6 +338,35 @@ def _index_motion(node: ById[TensorExpr]) -> Mapping[str, IndexMotion]:
 
 
 @dataclass(frozen=True, slots=True)
+class PlainRead:
+    """The only read of a tensor by a node whose every index is an iterator, without guards: its window is the box along
+    these `iterators`; at the node's `own_point` they are its spatial ones, in their order."""
+
+    tensor: str
+    iterators: tuple[str, ...]
+    own_point: bool
+
+
+def plain_reads(expr: TensorExpr) -> tuple[PlainRead, ...] | None:
+    """The reads of a node that reads each tensor once and plainly; None if it reads any otherwise."""
+    return _plain_reads(ById(expr))
+
+
+@lru_cache(maxsize=8192)
+def _plain_reads(node: ById[TensorExpr]) -> tuple[PlainRead, ...] | None:
+    found: dict[str, PlainRead] = {}
+    for analysed in _analysed_reads(node):
+        forms, tensor = analysed.forms, analysed.read.tensor
+        if forms is None:
+            return None
+        names = tuple(form.plain for form in forms if form is not None and form.plain is not None)
+        if analysed.guarded or len(names) < len(forms) or len(set(names)) < len(names) or tensor in found:
+            return None
+        found[tensor] = PlainRead(tensor, names, names == node.value.spatial)
+    return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True)
 class _AnalysedRead:
     """A read of a node with its affine forms (None unless all indices are affine), the variables that move it, and its
     guarded iterators with their `ranges` (None if symbolic)."""

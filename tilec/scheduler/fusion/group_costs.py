@@ -14,7 +14,7 @@ from typing import Any
 
 from tilec.ir.plan import Refusal
 from tilec.scheduler.building.plan_costs import operations_at_peak
-from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN, FusionProblem
+from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.refusals import refusal
 from tilec.scheduler.tiling.further_sinks import further_sinks, is_connected, sinks_of
 from tilec.scheduler.tiling.register_tiles import speed
@@ -57,15 +57,14 @@ class GroupCosts:
         A group whose lower bound is not below a `limit` is refused as slower, without a close look.
         """
         if limit < inf:
-            bound = self.lower_bound(members)
+            bound = self.at_best(members)
             if isinstance(bound, Refusal):
                 return bound
-            bound = max(bound, self._expected(members))
             if bound >= limit:
                 return refusal("", "", "slower", **cost_numbers(bound, limit, self.problem))
         cost = self.tried.get(members)
         if cost is None:
-            key = self._key(members)
+            key = self.key(members)
             if key not in self.alike:
                 bound = self.lower_bound(members)
                 self.alike[key] = bound if isinstance(bound, Refusal) else self._cost(members)
@@ -85,18 +84,24 @@ class GroupCosts:
 
     def lower_bound(self, members: tuple[int, ...]) -> float | Refusal:
         """Cost that a group cannot fall short of, or why it may not be one, by bounds and a few candidates."""
-        key = self._key(members)
+        key = self.key(members)
         if key not in self.bounds:
             self.bounds[key] = self._lower_bound(members)
         return self.bounds[key]
+
+    def at_best(self, members: tuple[int, ...]) -> float | Refusal:
+        """What a group is expected to cost at least once it is looked at closely, or why it may not be one."""
+        bound = self.lower_bound(members)
+        return bound if isinstance(bound, Refusal) else max(bound, self._expected(members))
 
     def _expected(self, members: tuple[int, ...]) -> float:
         """Cost that a close look finds at best, by what a first look found; nothing is known of chains."""
         if len(members) == 1 or self.problem.chain_of(members) is not None:
             return 0.0
-        return self.problem.look(members)[1] * CLOSE_LOOK_GAIN
+        return self.problem.look(members).hoped
 
-    def _key(self, members: tuple[int, ...]) -> object:
+    def key(self, members: tuple[int, ...]) -> object:
+        """The content of a group that its cost depends on."""
         if members not in self.keys:
             key = self.problem.key(members, self.problem.leaving(members))
             self.keys[members] = key, tuple(self.single[n] for n in members)
@@ -119,11 +124,11 @@ class GroupCosts:
         if bound >= apart * self.gain:
             return refusal("", "", "slower", **cost_numbers(bound, apart, problem, self.gain))
         level = problem.target.levels[problem.target.core]
-        least, rough = problem.look(members)
+        least, about, hoped = problem.look(members)
         if least > problem.target.capacity:
             return refusal("", "", "capacity", level=level.name, bytes=least, capacity=problem.target.capacity)
-        if rough * CLOSE_LOOK_GAIN >= apart and problem.chain_of(members) is None:
-            return refusal("", "", "slower", **cost_numbers(rough, apart, problem))
+        if hoped >= apart and problem.chain_of(members) is None:
+            return refusal("", "", "slower", **cost_numbers(about, apart, problem))
         return bound
 
     def _cost(self, members: tuple[int, ...]) -> float | Refusal:

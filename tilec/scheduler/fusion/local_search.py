@@ -42,15 +42,15 @@ class LocalSearch(SearchStep):
     name: ClassVar[str] = "local_search"
     template: ClassVar[str] = (
         "parts of a group are split, and nodes moved between groups, where that is predicted to take less than "
-        "{gain:g} of what it takes as it is; of parts that are alike, {alike} are tried"
+        "{gain:g} of what it takes as it is; of places that are alike, {alike} are tried"
     )
 
     gain: float = 0.99
     """A change is made where it is predicted to cost less than this fraction: less is noise."""
 
     alike: int = 4
-    """Changes that differ in which one of parts that are alike they change, of which so many are tried.  Groups of 186
-    products of slices and sums have hundreds of these."""
+    """Changes that differ only in which of several places that are alike they cut, of which so many are tried.  Groups
+    of 186 products of slices and sums have hundreds of these, and so have chains of hundreds of nodes."""
 
     def applies(self, state: SearchState) -> bool:
         """Bytes that groups hold are no sum; groups of several problems are not compared."""
@@ -160,16 +160,25 @@ class _Search:
         return group
 
     def _finer(self, group: Group) -> Iterator[tuple[object, Group]]:
-        """Every way to cut one part of a group in two, each with what those of parts that are alike have in common."""
-        kinds = self._kinds(group)
+        """Every way to cut one part of a group in two, each with what those that are alike have in common."""
+        places = self._kinds(group)
         for place, part in enumerate(group):
             for at in range(1, len(part)):
                 for finer in self._groups_of((*group[:place], part[:at], part[at:], *group[place + 1 :])):
-                    yield (kinds[place], at), finer
+                    yield places[place][at], finer
 
-    def _kinds(self, group: Group) -> list[int]:
+    def _kinds(self, group: Group) -> list[list[tuple[int, ...]]]:
+        """For each part what the places before its nodes, and behind the last, have in common with those that are
+        alike: the part, and the nodes beside them, up to constant places."""
+        found = []
+        for part, number in zip(group, self._numbers(group), strict=True):
+            nodes = self._numbers([(node,) for node in part])
+            found.append([(number, *nodes[max(at - 1, 0) : at + 1], at == 0) for at in range(len(part) + 1)])
+        return found
+
+    def _numbers(self, parts: Sequence[Part]) -> list[int]:
         """Numbers of parts, equal for those that are alike but for constant places."""
-        return [each.number for each in replace(self.problem, parts=group).descriptions]
+        return [each.number for each in replace(self.problem, parts=tuple(parts)).descriptions]
 
     def cost(self, group: Group, limit: float = inf) -> float:
         """What a group is predicted to cost, without bound where it may not be or cannot stay below a limit."""
@@ -248,13 +257,13 @@ class _Search:
                 for at in range(len(part) - 1, -1, -1):
                     rest = (*producer[:place], part[:at], *producer[place + 1 :])
                     for pair in product(self._groups_of(rest), self._groups_of((part[at:], *reader))):
-                        yield ("forward", kinds[0][place], at), pair
+                        yield ("forward", kinds[0][place][at]), pair
         for place, part in enumerate(reader):
             if results & set(operands(part[0].expr)):
                 for at in range(1, len(part) + 1):
                     rest = (*reader[:place], part[at:], *reader[place + 1 :])
                     for pair in product(self._groups_of((*producer, part[:at])), self._groups_of(rest)):
-                        yield ("back", kinds[1][place], at), pair
+                        yield ("back", kinds[1][place][at]), pair
 
     def _groups_of(self, parts: Iterable[Part]) -> list[Group]:
         """The group of some parts, in execution order, each with one final node; nothing where they wait for each

@@ -12,7 +12,7 @@ from tilec.ir.graph import Graph, Node, Tensor
 from tilec.scheduler.analysis.contraction import is_contraction
 from tilec.scheduler.analysis.window_propagation import extent_of
 from tilec.scheduler.fusion.group_costs import roofline
-from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN, FusionProblem
+from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.partial_reductions import ReductionSplit, split_into_partials
 from tilec.scheduler.memory_levels.hierarchical_search import upper_levels
 from tilec.scheduler.search_cache import Part
@@ -102,7 +102,7 @@ class ChainCosts:
             least = best[-1] + problem.core_tiles((end - 1,))[0].seconds
             for start in range(end - 1):
                 members = tuple(range(start, end))
-                if best[start] + problem.look(members)[1] * CLOSE_LOOK_GAIN < least:
+                if best[start] + problem.look(members).hoped < least:
                     tile = problem.core_tiles(members)[0]
                     least = min(least, best[start] + (tile.seconds if tile.fits else inf))
             best.append(least)

@@ -27,6 +27,7 @@ from tilec.scheduler.analysis.window_propagation import (
     index_motion,
     least,
     most,
+    plain_reads,
     propagate_windows,
     read_indices,
     volume,
@@ -150,11 +151,19 @@ def _windows(
     shares: dict[str, Floats | float] = {final.name: 1.0, **dict.fromkeys(sinks, 1.0)}
     fills: dict[str, Floats | float] = {}
     kept: dict[str, GuardedRead] = dict(known.kept) if known is not None else {}
+    as_reader: dict[str, str] = {}
     for node in reversed(nodes):
         around = known is not None and node.name not in inside
         placed = known.boxes.get(node.name) if known is not None and around else None
+        same = as_reader.get(node.name)
         if node.name in sinks and not around:
-            placed = _aligned(node.expr, final.expr, tile, steps.get(node.name, {}), numbers)
+            placed, same = _aligned(node.expr, final.expr, tile, steps.get(node.name, {}), numbers), None
+        elif not around and same is not None:
+            read_box, own_steps = boxes[same], steps.get(node.name, {})
+            box_of = zip(node.expr.spatial, made[same].spatial, strict=True)
+            placed = {i: read_box[j] for i, j in box_of}
+            if node.expr.reduce:
+                placed = {**tile_box(node.expr, {}, own_steps, numbers), **placed}
         elif not around:
             placed = _placed(walk, node.expr, steps.get(node.name, {}), numbers)
         if placed is None:
@@ -163,11 +172,32 @@ def _windows(
         if around and inside.isdisjoint(operands(node.expr)):
             continue
         if node.name in stored:
+            same = None
             apart = _apart(node.expr, boxes[node.name], moving[node.name], boxes[final.name], final.expr, numbers)
             boxes[node.name] = _covering(node.expr, boxes[node.name], stored[node.name], apart, numbers)
         box, own = boxes[node.name], known.share(node.name) if known is not None and around else shares[node.name]
-        found[node.name] = volume([box[i] for i in node.expr.spatial])
-        without, reads = kept.get(node.name, {}), index_motion(node.expr)
+        found[node.name] = volume([box[i] for i in node.expr.spatial]) if same is None or around else found[same]
+        without = kept.get(node.name, {})
+        plain = plain_reads(node.expr) if not without else None
+        if plain is not None:
+            for each in plain:
+                tensor = each.tensor
+                fills[tensor] = 1.0
+                producer = made.get(tensor)
+                shares[tensor] = _part(shares.get(tensor, 0.0) + (own if producer is None else 1.0))
+                window = tuple([box[i] for i in each.iterators])
+                if producer is None:
+                    outside[tensor] = hull(outside[tensor], window) if tensor in outside else window
+                    continue
+                if known is None:
+                    kept[tensor] = {}
+                if each.own_point and tensor not in walk.requests and producer.shape == node.expr.shape:
+                    as_reader[tensor] = node.name
+                else:
+                    as_reader.pop(tensor, None)
+                walk.request({tensor: window})
+            continue
+        reads = index_motion(node.expr)
         for tensor, need in propagate_windows(node.expr, box, shapes, numbers).items():
             window, read = need.window, reads[tensor]
             filled = _product(need.share, without, read.variables)
@@ -191,6 +221,7 @@ def _windows(
                 kept[tensor] = (
                     along if others is None else {i: _part(along[i] + others[i]) for i in along.keys() & others.keys()}
                 )
+            as_reader.pop(tensor, None)
             walk.request({tensor: window})
     found |= {tensor: volume(window) for tensor, window in outside.items()}
     for tensor in {final.name, *stored} & boxes.keys():
