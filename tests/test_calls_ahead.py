@@ -52,6 +52,31 @@ def test_calls_are_made_elsewhere_and_once() -> None:
         assert ahead.result("b", where, 3)[1] == 3, "it begins when it is asked for"
 
 
+def marked(number: int) -> int:
+    """How often this process, or one that it was forked from, has been here before."""
+    MARKS.append(number)
+    return len(MARKS) - 1
+
+
+MARKS: list[int] = []
+
+
+def together(number: int) -> tuple[int, int]:
+    """The process that computes it, with others at the same time, and how often it was marked."""
+    time.sleep(0.3)
+    return os.getpid(), len(MARKS)
+
+
+def test_what_the_first_call_imports_every_process_has() -> None:
+    with CallsAhead(3) as ahead:
+        assert ahead.result("first", marked, 0) == 0
+        for key in "abc":
+            ahead.begin(key, together, 0)
+        found = {ahead.result(key, together, 0) for key in "abc"}
+    assert len(found) == 3
+    assert {marks for _, marks in found} == {1}
+
+
 def test_errors_are_those_of_the_call() -> None:
     with CallsAhead(1) as ahead, pytest.raises(UsageError) as caught:
         ahead.result("a", refused, 7)

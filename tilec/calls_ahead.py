@@ -12,11 +12,11 @@ import logging
 import multiprocessing
 import os
 import signal
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from queue import SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, Self, TypeVar
 
@@ -26,19 +26,25 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 SECONDS = 1.0
-"""Interval at which a child checks that its parent is alive, and the longest wait for the end of a thread."""
+"""Interval at which a child checks that its parent is alive."""
+
+
+class _LostError(Exception):
+    """The process that was to compute a call is gone."""
 
 
 class CallsAhead:
     """Calls of modules' functions on up to `count` processes, in the order in which they begin; none are forked before
-    the first. At the end of the block the processes are killed."""
+    the first.  The first call is computed before the process that computes it forks the others: what it imports, they
+    need not. At the end of the block the processes are killed."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         self._begun: dict[str, tuple[Callable[[Any], Any], Any, Future[Any]]] = {}
-        self._pool: ProcessPoolExecutor | None = None
-        self._processes: list[BaseProcess] = []
-        self._threads: list[threading.Thread] = []
+        self._threads: ThreadPoolExecutor | None = None
+        self._first: BaseProcess | None = None
+        self._idle: SimpleQueue[Connection] = SimpleQueue()
+        self._lost = False
 
     def __enter__(self) -> Self:
         return self
@@ -46,21 +52,24 @@ class CallsAhead:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-        for process in self._processes:
-            process.kill()
-        for thread in self._threads:  # else it may close pipes while the interpreter ends and writes to them
-            thread.join(SECONDS)
+        if self._first is not None and self._first.pid is not None:
+            try:
+                os.killpg(self._first.pid, signal.SIGKILL)
+            except OSError:  # it is gone, or is no leader of its group yet
+                self._first.kill()
+            self._first.join(SECONDS)
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
 
     def begin(self, key: str, function: Callable[[T], Any], argument: T) -> None:
         """Let a process compute a call, unless one under the key has an equal argument."""
-        if self._is_begun(key, function, argument):
+        if self._lost or self._is_begun(key, function, argument):
             return
         try:
-            self._begun[key] = function, argument, self._started().submit(function, argument)
-        except (OSError, BrokenProcessPool) as error:  # no process can be forked, or one was lost
+            self._begun[key] = function, argument, self._started().submit(self._computed, function, argument)
+        except (OSError, RuntimeError) as error:  # no process can be forked, or no thread started
             log.info("no process computes ahead: %s", error)
+            self._lost = True
 
     def result(self, key: str, function: Callable[[T], R], argument: T) -> R:
         """What a function returns for the argument, or raises: of the call that began under the key if it is the same,
@@ -70,22 +79,91 @@ class CallsAhead:
             future: Future[R] = self._begun[key][2]
             try:
                 return future.result()
-            except BrokenProcessPool as error:
+            except _LostError as error:
                 log.info("computed again: %s", error)
         return function(argument)
 
     def _is_begun(self, key: str, function: Callable[[T], Any], argument: T) -> bool:
         return key in self._begun and self._begun[key][:2] == (function, argument)
 
-    def _started(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            before, threads = multiprocessing.active_children(), threading.enumerate()
-            context = multiprocessing.get_context("fork")
-            self._pool = ProcessPoolExecutor(self._count, context, _begin_child, (os.getpid(),))
-            self._pool.submit(os.getpid)  # all processes are forked now
-            self._processes = [each for each in multiprocessing.active_children() if each not in before]
-            self._threads = [each for each in threading.enumerate() if each not in threads]
-        return self._pool
+    def _computed(self, function: Callable[[T], R], argument: T) -> R:
+        """What a process returns for a call, or raises."""
+        if self._lost:
+            raise _LostError("a process was lost before")
+        connection = self._idle.get()
+        try:
+            connection.send((function, argument))
+            value, error = connection.recv()
+        except (OSError, EOFError) as gone:
+            self._lost = True
+            raise _LostError(str(gone) or "a process was lost") from gone
+        finally:
+            self._idle.put(connection)
+        if error is not None:
+            raise error
+        result: R = value
+        return result
+
+    def _started(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            pairs = [multiprocessing.Pipe() for _ in range(self._count)]
+            theirs = [their for _, their in pairs]
+            process = multiprocessing.get_context("fork").Process(
+                target=_serve_all, args=(theirs, [our for our, _ in pairs], os.getpid()), daemon=True
+            )
+            process.start()
+            self._first = process
+            for our, their in pairs:
+                their.close()
+                self._idle.put(our)
+            self._threads = ThreadPoolExecutor(self._count, "tilec-ahead")
+        return self._threads
+
+
+def _serve_all(connections: Sequence[Connection], others: Sequence[Connection], parent: int) -> None:
+    """Compute the first call, then fork a process for every further connection, and go on."""
+    os.setpgrp()
+    for other in others:
+        other.close()
+    _begin_child(parent)
+    first, *rest = connections
+    if not _answer(first):
+        return
+    for number, connection in enumerate(rest):
+        own = os.getpid()
+        if os.fork() == 0:
+            for other in (first, *rest[:number], *rest[number + 1 :]):
+                other.close()
+            _begin_child(own)
+            _serve(connection)
+            os._exit(0)
+    for connection in rest:
+        connection.close()
+    _serve(first)
+
+
+def _serve(connection: Connection) -> None:
+    """Compute calls until there is nobody to ask for more."""
+    while _answer(connection):
+        pass
+
+
+def _answer(connection: Connection) -> bool:
+    """Compute one call; returns whether there was one."""
+    try:
+        function, argument = connection.recv()
+    except (OSError, EOFError):
+        return False
+    answer: tuple[Any, Exception | None]
+    try:
+        answer = function(argument), None
+    except Exception as error:
+        answer = None, error
+    try:
+        connection.send(answer)
+    except OSError:
+        return False
+    return True
 
 
 def _begin_child(parent: int) -> None:
