@@ -17,7 +17,8 @@ from tilec.artifact import (
 )
 from tilec.artifact.filenames import is_inside
 from tilec.errors import ArtifactError, UsageError, did_you_mean
-from tilec.pipeline.job import Job, Stage, StageInput, StageOutput, read_source
+from tilec.pipeline.job import FILES, Job, Stage, StageInput, StageOutput, read_source
+from tilec.pipeline.other_weights import take_over
 from tilec.pipeline.provenance import outdated, write_run
 from tilec.pipeline.steps import codegen, import_model, schedule, verify
 from tilec.pipeline.tuning import refuse_tuning
@@ -140,11 +141,47 @@ def _compile_model(job: Job, model: Path, folder: Path, first: str, last: str) -
         source = schedule.bind_sizes(job, source)
     elif begin > 1 and job.asked:
         raise UsageError("sizes are bound at import or schedule", f"--from {first}", "Leave --shape out.")
+    before = _graph_before(folder) if begin == 0 and end >= STAGES.index(stage_named("codegen")) else None
     done = {}
     for stage in STAGES[begin : end + 1]:
         target = folder / stage.file
         source = done[stage.name] = StageInput(target, _run_stage(stage, job, source, target))
+        if stage.writes == "graph" and before is not None:
+            _keep_code(job, before, source)
     return done
+
+
+def _graph_before(folder: Path) -> Artifact | None:
+    """The graph that a folder was compiled from; None without."""
+    try:
+        found = read_artifact(folder / FILES["graph"], "graph")
+    except (ArtifactError, UsageError):
+        return None
+    return None if found.edited else found
+
+
+def _keep_code(job: Job, before: Artifact, graph: StageInput) -> None:
+    """Make plan and kernels those of a graph, where they are fresh but for the values of weights; what was written for
+    the weights before goes."""
+    if graph.artifact is None or graph.artifact.body == before.body or graph.artifact.edited:
+        return
+    source, owned = graph, frozenset[str]()
+    for stage, changed in ((stage_named("schedule"), {"graph", "model"}), (stage_named("codegen"), {"plan", "model"})):
+        target = graph.folder / stage.file
+        try:
+            found = read_artifact(target, stage.writes)
+        except (ArtifactError, UsageError):
+            return
+        now = stage.inputs(job, source)
+        fresh = all(found.inputs.get(key) == now[key] for key in now.keys() - changed) and not stage.watched(job)
+        if not fresh or not stage.intact(found, graph.folder) or _outdated(stage, job, target, found):
+            return
+        source, owned = StageInput(target, found), owned | stage.owned(found)
+    if take_over(job, before.body, graph.artifact, graph.folder, graph.folder):
+        job.listener.note("schedule, codegen: kept, for only values of weights changed")
+        kept = stage_named("codegen").owned(read_artifact(graph.folder / FILES["kernels"], "kernels"))
+        for name in owned - kept:
+            (graph.folder / name).unlink(missing_ok=True)
 
 
 def _outdated(stage: Stage, job: Job, target: Path, found: Artifact) -> bool:

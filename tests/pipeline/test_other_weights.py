@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from tilec.pipeline.refit import _change
+from tilec.pipeline.other_weights import _change
 
 GRAPH = {
     "constants": {"w": {"file": "m.onnx", "offset": 64, "size": 400}, "b": [1.0, 2.0], "s": [3.0]},
