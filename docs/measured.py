@@ -1,7 +1,8 @@
 """Rows that were measured, put into a table of the manual: `python -m docs.measured TABLE FILE`.
 
-FILE is what `make outside` or `make exports` printed. A row takes the place of the one with the same key, or is added.
-The last column of these tables is the commit that a row was measured at; the table is as old as its oldest row.
+FILE is what `make outside`, `make exports` or `make torch-models` printed. A row takes the place of the one with the
+same key, or is added. The last column of these tables is the commit that a row was measured at; the table is as old as
+its oldest row.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from pathlib import Path
 from docs import provenance
 from tilec.artifact import write_text
 
-KEYS: Mapping[str, tuple[str, ...]] = {"open-files": ("package", "model"), "exports": ("model",)}
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "open-files": ("package", "model"),
+    "exports": ("model",),
+    "torch-models": ("model", "type", "run by"),
+}
 """Tables whose rows are measured one by one, and the columns that tell their rows apart."""
 
 

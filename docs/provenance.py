@@ -72,6 +72,7 @@ TABLES: Mapping[str, Table] = {
     "package-files": Table("packages.md", EPYC, ("tests/outside/packages.py", *CPUS)),
     "open-files": Table("packages.md", EPYC, ("tests/outside/packages.py", *CPUS)),
     "exports": Table("packages.md", EPYC, ("tests/exports/models.py", *CPUS)),
+    "torch-models": Table("packages.md", EPYC, ("tests/torch_models/models.py", "tests/exports/models.py")),
 }
 
 REGION = r"(<!-- (planned|measured): {name} -->\n.*?<!-- end -->\n)(\n<!-- made: {name} (\w+) (\w+) -->\n([^\n]*)\n)?"

@@ -359,3 +359,14 @@ def test_a_size_that_no_input_has_is_refused():
     with pytest.raises(UntranslatableError, match=r"n \(1.5\) is no extent of an input"):
         translate(fx.GraphModule({}, graph), {}, "g")
     assert Options().device == "host"
+
+
+def test_pytorch_breaks_a_graph_where_a_value_decides_a_shape(compiled, recwarn):
+    def padded(x, n):
+        return nn.functional.pad(x * 2, (n, n), "reflect") + 1
+
+    warn_once.forget()
+    x, n = torch.randn(2, 3, 8), torch.tensor(2)
+    with torch.no_grad():
+        assert torch.equal(compiled(padded)(x, n), padded(x, n))
+    assert not [each for each in recwarn if "PyTorch runs a graph" in str(each.message)]

@@ -89,7 +89,7 @@ def _judged(model: nn.Module, calls: list[Call], kind: str, program: Any, build:
     said: list[str] = []
     largest = 0.0
     for number, call in enumerate(calls):
-        (eager, _), (exact, _) = reference(model, call, kind)
+        (eager, _), (exact, _), _ = reference(model, call, kind)
         given = _feeds(program, call)
         made = session.run({name: value for name, value in given.items() if name in wanted})
         ours = [torch.from_numpy(each) for each in made.values()]

@@ -89,9 +89,10 @@ def _judged(model: nn.Module, calls: list[Call], kind: str, compiled: Callable[[
     said: list[str] = []
     strides: list[str] = []
     seconds, largest = 0.0, 0.0
+    judge = ""
     run = compiled(copy.deepcopy(model))
     for number, call in enumerate(calls):
-        eager, exact = reference(model, call, kind)
+        eager, exact, judge = reference(model, call, kind)
         given = copy.deepcopy(call)
         before = _seconds()
         ours = _called(run, given, kind)
@@ -99,16 +100,35 @@ def _judged(model: nn.Module, calls: list[Call], kind: str, compiled: Callable[[
         said += [f"call {number}, {each}" for each in faults(ours, eager, exact, kind)]
         strides += [f"call {number}, {each}" for each in other_strides(ours, eager)]
         largest = max(largest, worst(ours, exact))
-    return {"faults": said, "strides": strides, "error": largest, "seconds": seconds}
+    return {"faults": said, "strides": strides, "error": largest, "seconds": seconds, "judge": judge}
 
 
-def reference(model: nn.Module, call: Call, kind: str) -> tuple[Any, Any]:
-    """The results of eager PyTorch, in these types and exactly, each with the arguments after the call."""
-    exact = None
-    with contextlib.suppress(Exception):  # quantised weights have no other type, some kernels of PyTorch no f64
-        exact = _called(copy.deepcopy(model).double(), as_type(call, torch.float64), "f64")
+def reference(model: nn.Module, call: Call, kind: str) -> tuple[Any, Any, str]:
+    """The results of eager PyTorch, in these types and exactly, each with the arguments after the call, and how exact
+    ones are made: in `float64`, or by `eager` PyTorch on other last bits where it has not all of a model in float64."""
     eager = _called(model, copy.deepcopy(call), kind)
-    return eager, _called(model, _nudged(call), kind) if exact is None else exact
+    if (wide := in_float64(model)) is not None:
+        with contextlib.suppress(Exception):  # a kernel that there is not
+            return eager, _called(wide, as_type(call, torch.float64), "f64"), "float64"
+    return eager, _called(model, _nudged(call), kind), "eager"
+
+
+def in_float64(model: nn.Module) -> nn.Module | None:
+    """A copy of a model in float64: quantised weights are the numbers that their codes stand for. None where inputs are
+    quantised, too: which code a number becomes depends on its last bits."""
+    try:
+        copied = copy.deepcopy(model)
+        for module in copied.modules():
+            for name, parameter in list(module.named_parameters(recurse=False)):
+                weight = parameter.data
+                if type(weight) is Tensor:
+                    continue
+                if getattr(weight, "act_quant_kwargs", None) is not None:
+                    return None
+                setattr(module, name, nn.Parameter(weight.dequantize().double(), requires_grad=False))
+        return copied.double()
+    except Exception:
+        return None
 
 
 def _called(run: Callable[..., Any], call: Call, kind: str) -> Any:

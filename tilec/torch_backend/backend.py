@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
-from torch._dynamo.exc import TorchDynamoException
+from torch._dynamo.exc import TorchDynamoException, exceptions_allowed_to_be_fallback
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput, SubclassGetAttrAOTInput
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -57,7 +57,7 @@ def compile_graph(
     chosen = chosen_options(mode, options)
     try:
         return _compiled(module, example_inputs, chosen)
-    except TorchDynamoException:
+    except (TorchDynamoException, *exceptions_allowed_to_be_fallback):  # PyTorch breaks the graph there, and goes on
         raise
     except Exception as error:  # no call fails because of a compiler
         if chosen.strict and isinstance(error, _LeftError):
