@@ -99,7 +99,7 @@ def main(words: Sequence[str]) -> int:
         parser.error(f"no model {', '.join(unknown)}; there are {', '.join(listed)}")
     rows: list[Row] = []
     kept = _kept(asked.json, listed)
-    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
+    print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}", flush=True)
     for name in (asked.models or list(listed))[:: asked.every]:
         for kind in asked.types:
             if (row := kept.pop((name, kind, asked.by), None)) is not None:
