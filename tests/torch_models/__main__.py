@@ -65,6 +65,8 @@ class Row:
         verdict = "equal" if self.right else "; ".join(said["faults"][:3])
         if said.get("not_exported"):
             verdict = f"PyTorch does not export it: {said['not_exported'][:100]}"
+        if said.get("not_in_pytorch"):
+            verdict = f"PyTorch does not run it: {said['not_in_pytorch'][:100]}"
         if self.right and said.get("strides"):
             verdict = f"equal, other strides ({len(said['strides'])})"
         seconds = [f"{each['seconds']:.0f}" for each in (said, self.peer) if each and each.get("seconds")]
@@ -133,6 +135,7 @@ def summary(rows: Sequence[Row]) -> str:
     """How many are right, and the geometric mean of the native shares."""
     shares = [max(row.share, 1e-3) for row in rows if row.share is not None]
     mean = f"; native share {100 * geometric_mean(shares):.1f} % in geometric mean" if shares else ""
+    rows = [row for row in rows if not row.said.get("not_in_pytorch")]
     same = sum(row.right and not row.said.get("strides") for row in rows)
     nudged = sum(row.said.get("judge") == "eager" for row in rows)
     more = f"; {nudged} judged by eager PyTorch on inputs a few last bits off" if nudged else ""

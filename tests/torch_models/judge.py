@@ -33,7 +33,8 @@ def error(found: Tensor, exact: Tensor) -> float:
 
 
 def faults(ours: Any, eager: Any, exact: Any, kind: str) -> list[str]:
-    """What is wrong with the results of a call, one text each."""
+    """What is wrong with the results of a call, one text each. In 16 bits a place, such as that of a maximum, may be
+    any where eager PyTorch's is not the exact one: roundings decide it."""
     sets = [tensors(each) for each in (ours, eager, exact)]
     if len({len(each) for each in sets}) > 1:
         return [f"{len(sets[0])} tensors instead of {len(sets[1])}"]
@@ -51,7 +52,8 @@ def _fault(ours: Tensor, eager: Tensor, exact: Tensor, kind: str) -> str:
     if ours.dtype != eager.dtype:
         return f"{ours.dtype} instead of {eager.dtype}"
     if not eager.dtype.is_floating_point:
-        return "" if torch.equal(ours, eager) else "other values than eager"
+        decided = (eager == exact) if kind != "f32" and eager.shape == exact.shape else torch.ones_like(eager).bool()
+        return "" if torch.equal(ours[decided], eager[decided]) else "other values than eager"
     off, its = error(ours, exact), error(eager, exact)
     if off > max(FLOOR[kind], AS_EXACT * its):
         return f"error {off:.1e}, eager's {its:.1e}"

@@ -39,6 +39,9 @@ def main(name: str, kind: str, backend: str, by: str = "tilec") -> None:
     logging.getLogger("torch").setLevel(logging.ERROR)
     model, calls = prepared(CASES[name], kind)
     said: list[str] = []
+    if missing := not_in_pytorch(model, calls[0], kind):
+        print(json.dumps({"faults": [], "not_in_pytorch": missing}))
+        return
     with tempfile.TemporaryDirectory(prefix="tilec-models-") as cache, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         taken = Taken(Path(cache), by)
@@ -58,6 +61,16 @@ def main(name: str, kind: str, backend: str, by: str = "tilec") -> None:
     warned = sorted({str(each.message) for each in caught if "PyTorch runs a graph" in str(each.message)})
     seen["faults"] = said + seen.get("faults", []) + [f"rescued: {each}" for each in warned]
     print(json.dumps(seen))
+
+
+def not_in_pytorch(model: nn.Module, call: Call, kind: str) -> str:
+    """Why eager PyTorch does not run a model in a type, "" where it does."""
+    try:
+        with torch.no_grad():
+            _called(model, copy.deepcopy(call), kind)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def limit_memory() -> None:
@@ -259,20 +272,50 @@ class Taken:
 
 
 class _Peer:
-    """onnxruntime in the place of a session."""
+    """onnxruntime in the place of a session. It has no bf16: its numbers are f32 there, and results are rounded."""
 
     def __init__(self, data: bytes, *_options: Any, **_more: Any) -> None:
+        import onnx
         import onnxruntime
 
+        model = onnx.load_from_string(data)
+        self._rounded = [each.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16 for each in model.graph.output]
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
-        self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        wide = without_bf16(model).SerializeToString()
+        self._session = onnxruntime.InferenceSession(wide, options, providers=["CPUExecutionProvider"])
 
     def run(self, names: None, feeds: Mapping[str, Any]) -> Any:
-        return self._session.run(names, dict(feeds))
+        import ml_dtypes
+        import numpy as np
+
+        bf16 = np.dtype(ml_dtypes.bfloat16)
+        wide = {name: each.astype(np.float32) if each.dtype == bf16 else each for name, each in feeds.items()}
+        made = self._session.run(names, wide)
+        return [each.astype(bf16) if rounded else each for each, rounded in zip(made, self._rounded, strict=True)]
 
     def addressed(self, _shapes: Any) -> None:
         return None
+
+
+def without_bf16(model: Any) -> Any:
+    """A model with f32 in the place of bf16."""
+    import numpy as np
+    import onnx
+
+    narrow, wide, graph = onnx.TensorProto.BFLOAT16, onnx.TensorProto.FLOAT, model.graph
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if value.type.tensor_type.elem_type == narrow:
+            value.type.tensor_type.elem_type = wide
+    attributes = [each for node in graph.node for each in node.attribute]
+    for attribute in attributes:
+        if attribute.name in ("to", "dtype") and attribute.i == narrow:
+            attribute.i = wide
+    for tensor in (*graph.initializer, *(each.t for each in attributes if each.HasField("t"))):
+        if tensor.data_type == narrow:
+            array = onnx.numpy_helper.to_array(tensor).astype(np.float32)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
+    return model
 
 
 if __name__ == "__main__":

@@ -28,6 +28,13 @@ def test_types_shapes_and_integers_are_those_of_eager():
     assert faults([whole, whole], whole, whole, "f32") == ["2 tensors instead of 1"]
 
 
+def test_roundings_decide_places_in_16_bits():
+    eager, exact = torch.tensor([4, 2, 3]), torch.tensor([4, 3, 2])
+    assert faults(torch.tensor([4, 7, 7]), eager, exact, "bf16") == []
+    assert faults(torch.tensor([1, 2, 3]), eager, exact, "bf16") == ["result 0: other values than eager"]
+    assert faults(torch.tensor([4, 3, 2]), eager, exact, "f32") == ["result 0: other values than eager"]
+
+
 def test_strides_count_where_there_are_neighbours():
     x = torch.zeros(1, 3, 4)
     assert other_strides(x, x.as_strided((1, 3, 4), (99, 4, 1))) == []
