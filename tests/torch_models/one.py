@@ -11,6 +11,7 @@ import copy
 import functools
 import json
 import logging
+import os
 import resource
 import sys
 import tempfile
@@ -25,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree
 
+from tests.cpu_limit import processor_seconds
 from tests.torch_models.case import Call, Case
 from tests.torch_models.judge import faults, other_strides, worst
 from tests.torch_models.models import CASES
@@ -39,7 +41,7 @@ def main(name: str, kind: str, backend: str, by: str = "tilec") -> None:
     logging.getLogger("torch").setLevel(logging.ERROR)
     model, calls = prepared(CASES[name], kind)
     said: list[str] = []
-    if missing := not_in_pytorch(model, calls[0], kind):
+    if missing := not_in_pytorch(model, calls, kind):
         print(json.dumps({"faults": [], "not_in_pytorch": missing}))
         return
     with tempfile.TemporaryDirectory(prefix="tilec-models-") as cache, warnings.catch_warnings(record=True) as caught:
@@ -63,11 +65,12 @@ def main(name: str, kind: str, backend: str, by: str = "tilec") -> None:
     print(json.dumps(seen))
 
 
-def not_in_pytorch(model: nn.Module, call: Call, kind: str) -> str:
+def not_in_pytorch(model: nn.Module, calls: list[Call], kind: str) -> str:
     """Why eager PyTorch does not run a model in a type, "" where it does."""
     try:
         with torch.no_grad():
-            _called(model, copy.deepcopy(call), kind)
+            for call in calls:
+                _called(model, copy.deepcopy(call), kind)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return ""
@@ -192,8 +195,8 @@ def _nudged(call: Call) -> Call:
 
 
 def _seconds() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    """Processor seconds of this process and of all that it started, those that go on among them: compilers do."""
+    return processor_seconds(os.getsid(0))
 
 
 class Taken:
