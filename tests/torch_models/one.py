@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree
 
-from tests.cpu_limit import processor_seconds
+from tests.cpu_limit import seconds_below
 from tests.torch_models.case import Call, Case
 from tests.torch_models.judge import faults, other_strides, worst
 from tests.torch_models.models import CASES
@@ -46,6 +46,7 @@ def main(name: str, kind: str, backend: str, by: str = "tilec") -> None:
         return
     with tempfile.TemporaryDirectory(prefix="tilec-models-") as cache, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
         taken = Taken(Path(cache), by)
         seen: dict[str, Any] = {}
         try:
@@ -196,7 +197,7 @@ def _nudged(call: Call) -> Call:
 
 def _seconds() -> float:
     """Processor seconds of this process and of all that it started, those that go on among them: compilers do."""
-    return processor_seconds(os.getsid(0))
+    return seconds_below(os.getpid())
 
 
 class Taken:
