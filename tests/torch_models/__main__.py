@@ -62,7 +62,8 @@ class Row:
     def line(self) -> str:
         """Of the table."""
         said = self.said
-        verdict = "equal" if self.right else "; ".join(said["faults"][:3])
+        good = "equal" if "error" in said else "compiles"
+        verdict = good if self.right else "; ".join(said["faults"][:3])
         if said.get("not_exported"):
             verdict = f"PyTorch does not export it: {said['not_exported'][:100]}"
         if said.get("not_in_pytorch"):

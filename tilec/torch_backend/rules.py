@@ -1,0 +1,69 @@
+"""Rules of decomposition beside those for core ATen operators: some of PyTorch's others, and some that it has not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._decomp import decomposition_table
+
+aten = torch.ops.aten
+
+OTHERS = (
+    aten.addmv.default,
+    aten.dist.default,
+    aten.ldexp.Tensor,
+    aten.tril_indices.default,
+    aten.triu_indices.default,
+    aten._addmm_activation.default,
+)
+"""Operators whose rules in PyTorch are not among those for core operators."""
+
+
+def addbmm(x: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1) -> Tensor:
+    """A tensor and the sum of products of matrices; with `beta` 0 the tensor is not looked at."""
+    product = torch.bmm(batch1, batch2).sum(0) * alpha
+    return product if beta == 0 else x * beta + product
+
+
+def cdist(x: Tensor, y: Tensor, p: float, _mode: int | None) -> Tensor:
+    """Norms of the differences of all rows."""
+    return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)
+
+
+def median(x: Tensor) -> Tensor:
+    """The middle element, of two the smaller one; NaN where there is one."""
+    flat = x.reshape(-1)
+    middle = flat.sort()[0][(flat.shape[0] - 1) // 2]
+    return torch.where(flat.isnan().any(), torch.nan, middle) if x.is_floating_point() else middle
+
+
+def trilinear(
+    i1: Tensor,
+    i2: Tensor,
+    i3: Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    _unroll_dim: int = 1,
+) -> Tensor:
+    """Sums of products of three tensors."""
+    for dim in expand1:
+        i1 = i1.unsqueeze(dim)
+    for dim in expand2:
+        i2 = i2.unsqueeze(dim)
+    for dim in expand3:
+        i3 = i3.unsqueeze(dim)
+    return (i1 * i2 * i3).sum(list(sumdim))
+
+
+RULES: dict[Any, Callable[..., Any]] = {op: decomposition_table[op] for op in OTHERS} | {
+    aten.addbmm.default: addbmm,
+    aten._cdist_forward.default: cdist,
+    aten.median.default: median,
+    aten._trilinear.default: trilinear,
+}
+"""Operator -> its rule."""
