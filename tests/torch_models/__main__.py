@@ -136,10 +136,12 @@ def summary(rows: Sequence[Row]) -> str:
     """How many are right, and the geometric mean of the native shares."""
     shares = [max(row.share, 1e-3) for row in rows if row.share is not None]
     mean = f"; native share {100 * geometric_mean(shares):.1f} % in geometric mean" if shares else ""
-    rows = [row for row in rows if not row.said.get("not_in_pytorch")]
+    kept_back = sum(bool(row.said.get("not_exported")) for row in rows)
+    rows = [row for row in rows if not row.said.get("not_in_pytorch") and not row.said.get("not_exported")]
     same = sum(row.right and not row.said.get("strides") for row in rows)
     nudged = sum(row.said.get("judge") == "eager" for row in rows)
     more = f"; {nudged} judged by eager PyTorch on inputs a few last bits off" if nudged else ""
+    more += f"; PyTorch does not export {kept_back}" if kept_back else ""
     return f"{sum(row.right for row in rows)} of {len(rows)} equal, {same} in strides too{mean}{more}"
 
 
