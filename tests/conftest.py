@@ -26,6 +26,9 @@ hypothesis.settings.load_profile("tilec")
 HOME = Path(__file__).parent.parent / ".pytest_cache"
 os.environ["XDG_CACHE_HOME"] = str(HOME / "home")
 
+# Sessions are compiled when they are open; those of tests about the compiler in the background ask for it.
+os.environ["TILEC_WHILE_COMPILING"] = "wait"
+
 # A shell's background jobs ignore Ctrl-C and hand that down; the processes that tests interrupt must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

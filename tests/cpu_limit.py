@@ -70,23 +70,9 @@ def _used(session: int) -> float:
     return sum(_ticks(entry, session) for entry in Path("/proc").iterdir() if entry.name.isdigit()) / TICK
 
 
-def seconds_below(process: int) -> float:
-    """Processor seconds of a process and of those that it started, in sessions of their own, too, and still runs."""
-    fields = {int(entry.name): _fields(entry) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
-    family, more = {process}, {process}
-    while more:
-        more = {number for number, each in fields.items() if each and int(each[1]) in more} - family
-        family |= more
-    return sum(int(field) for number in family for field in fields.get(number, [])[11:15]) / TICK
-
-
 def _ticks(entry: Path, session: int) -> int:
-    fields = _fields(entry)
-    return sum(int(field) for field in fields[11:15]) if fields and int(fields[3]) == session else 0
-
-
-def _fields(entry: Path) -> list[str]:
-    """What the kernel says of a process from its state on; nothing of one that is gone."""
     with suppress(OSError):
-        return (entry / "stat").read_text().rpartition(")")[2].split()
-    return []
+        fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        if int(fields[3]) == session:
+            return sum(int(field) for field in fields[11:15])
+    return 0

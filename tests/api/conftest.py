@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilec.api import compiling, warn_once, worker
+from tilec.api import compiling, in_background, warn_once, worker
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +22,7 @@ def in_this_process():
     """Models are compiled here, which saves a start of Python and TVM for each."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiling, "_run", worker.build)
+        patch.setattr(in_background, "ask", lambda request: False)
         yield
 
 
@@ -40,3 +41,4 @@ def children(monkeypatch, in_this_process):
 
 
 RUN, POPEN = compiling._run, compiling.subprocess.Popen
+ASK = in_background.ask

@@ -37,6 +37,13 @@ def settled(session):
         time.sleep(0.01)
 
 
+def _run_when_settled(data, cache):
+    session = tilec.InferenceSession(data, cache=cache, while_compiling="fallback")
+    settled(session)
+    np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
+    return session
+
+
 @pytest.mark.feature("A19")
 def test_onnxruntime_serves_until_the_model_is_compiled(tmp_path, gate):
     session = tilec.InferenceSession(models.affine().SerializeToString(), cache=tmp_path, while_compiling="fallback")
@@ -68,8 +75,8 @@ def test_what_onnxruntime_cannot_load_waits_for_the_compiled_model(tmp_path, gat
         raise TilecError("onnxruntime cannot load the model")
 
     monkeypatch.setattr("tilec.api.model.OnnxruntimePeer.__init__", refuse)
-    session = tilec.InferenceSession(models.affine().SerializeToString(), cache=tmp_path, while_compiling="fallback")
     threading.Timer(0.2, gate.set).start()
+    session = tilec.InferenceSession(models.affine().SerializeToString(), cache=tmp_path, while_compiling="fallback")
     np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
 
 
@@ -78,10 +85,9 @@ def test_what_cannot_be_compiled_stays_on_onnxruntime_and_is_told_once(tmp_path,
         raise UnsupportedError("too strange", "model.onnx")
 
     monkeypatch.setattr(compiling, "_run", build)
-    session = tilec.InferenceSession(models.affine().SerializeToString(), cache=tmp_path, while_compiling="fallback")
-    settled(session)
+    data = models.affine().SerializeToString()
     with pytest.warns(UserWarning, match="stays on onnxruntime: model.onnx: too strange"):
-        np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
+        session = _run_when_settled(data, tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         session.run(None, {"x": X})

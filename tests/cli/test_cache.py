@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from itertools import count
 
 import pytest
 
@@ -11,6 +12,7 @@ from tilec.api import compiling, worker
 from tilec.api.any_size import Attempt
 from tilec.api.cache import Cache
 from tilec.api.size_counts import SizeCount, SizeCounts, counts_text
+from tilec.background import Failure, Order, Queue, Status, tell
 from tilec.cli.cache_request import request_of
 from tilec.cli.shape_flags import SizeRange
 from tilec.errors import UnsupportedError
@@ -88,6 +90,48 @@ def test_clear_a_kind(cli, home):
 def test_clear_leaves_what_is_not_the_cache_s(cli, home):
     assert cli("cache", "clear").code == 0
     assert files(home) == ["mine.txt"]
+
+
+def test_the_compiler_in_the_background(cli, home, monkeypatch):
+    queue = Queue(home)
+    for key in "abc":
+        queue.add(Order(key * 64, f"{key}.onnx", ("true",), "", "", "/"))
+    queue.fail(queue.waiting()[2], Failure("c.onnx", "UnsupportedError", "too strange", None, None, time.time()))
+    assert cli("cache", "list").err.splitlines()[:2] == [
+        "2 models wait for the compiler in the background, which has ended",
+        "c.onnx failed, tried again by another version of tilec: too strange",
+    ]
+    assert cli("cache", "stop").err == "no compiler is running in the background; 2 models wait for the next session\n"
+    queue.begun(queue.waiting()[0], 1)
+    tell(queue.status_file, Status("a.onnx", time.time() - 8, "schedule", "fuse", 12, 35))
+    with queue.held():
+        assert cli("cache", "list").err.startswith(
+            "compiling a.onnx: schedule, fuse: 12 of 35, for 8 s; 1 model waits\n"
+        )
+        told = json.loads(cli("cache", "list", "--kind", "queue", "--json").out)
+        monkeypatch.setattr("tilec.background.queue.time.monotonic", count(0, 20).__next__)
+        stopped = cli("cache", "stop")
+    assert told["compiler"]["status"] == {
+        "done": 12,
+        "model": "a.onnx",
+        "seconds": 8,
+        "stage": "schedule",
+        "step": "fuse",
+        "total": 35,
+    }
+    assert told["compiler"]["waiting"] == ["b.onnx"]
+    assert told["compiler"]["failed"] == [{"message": "too strange", "model": "c.onnx"}]
+    assert [entry["what"] for entry in told["entries"]] == [
+        "a.onnx: schedule, fuse: 12 of 35, for 8 s",
+        "b.onnx waits",
+        "c.onnx failed, tried again by another version of tilec: too strange",
+    ]
+    assert (stopped.code, stopped.err.splitlines()[0]) == (
+        1,
+        f"error: {queue.folder}: the compiler in the background does not end",
+    )
+    cli("cache", "clear", "--kind", "queue")
+    assert queue.waiting() == queue.failures() == []
 
 
 def test_what_cannot_be_removed(cli, home, monkeypatch):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.faults import disks, interrupts, kills, together
+from tests.faults import background, disks, interrupts, kills, together
 from tests.faults.world import World
 
 Case = Callable[[World, argparse.Namespace], Iterator[str]]
@@ -29,6 +29,7 @@ CASES: dict[str, Case] = {
     "kills": lambda world, asked: kills.at_random(world, asked.kills, asked.seed),
     "kills-compile": lambda world, asked: kills.at_changes(world, "compile", asked.every),
     "kills-session": lambda world, asked: kills.at_changes(world, "session", asked.every),
+    "background": lambda world, asked: background.at_random(world, asked.kills, asked.seed),
     "interrupts": lambda world, asked: interrupts.at_random(world, asked.interrupts, asked.seed),
     "together": _together,
     "full": lambda world, asked: disks.full_at_changes(world, asked.every),

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import kills
+from tests.faults import background, kills
 from tests.faults.__main__ import AS_ROOT, CASES
 from tests.faults.world import World
 
 
 def test_an_import_that_is_killed_at_a_change_of_a_file_is_done_by_the_next(tmp_path: Path) -> None:
     assert list(kills.at_changes(World(tmp_path), "compile", 8, "import")) == []
+
+
+def test_a_model_whose_compiler_in_the_background_is_killed_is_compiled_by_the_next(tmp_path: Path) -> None:
+    assert list(background.at_random(World(tmp_path), 2, 0)) == []
 
 
 @pytest.mark.slow

@@ -75,6 +75,7 @@ class World:
             "HOME": str(self.root / "home"),
             "TMPDIR": str(self.root / "tmp"),
             "XDG_CACHE_HOME": str(self.cache),
+            "TILEC_WHILE_COMPILING": "wait",
             MARK: self.mark,
             **more,
         }
@@ -116,6 +117,12 @@ class World:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         return left
+
+    def living(self) -> Iterator[tuple[int, str]]:
+        """The processes of this world, with their command lines."""
+        for process in self._living():
+            with suppress(OSError):
+                yield process, Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
 
     def _living(self) -> Iterator[int]:
         wanted = f"{MARK}={self.mark}\0".encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import site
 import subprocess
 import sys
@@ -67,8 +68,9 @@ def interpreter(package: Package, folder: Path) -> Path:
 
 def _result(command: Sequence[str]) -> tuple[Any, float]:
     """What a pipeline prints as its last line, and its seconds."""
+    environment = {"TILEC_WHILE_COMPILING": "wait", **os.environ}
     begin = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False, env=environment)
     if done.returncode:
         last = [line for line in done.stderr.splitlines() if line.strip()][-1:]
         raise RuntimeError(" ".join(last) or f"exit {done.returncode}")

@@ -7,6 +7,7 @@ and what is wrong. The exit code is 1 where a call fails or a result differs.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from contextlib import nullcontext
@@ -16,6 +17,8 @@ from tilec.scheduler.parallel.child_process import without_children
 from tilec.torch_backend import backend
 from torch_backend.function_judge import judged, share
 from torch_backend.functions import FUNCTIONS
+
+os.environ.setdefault("TILEC_WHILE_COMPILING", "wait")  # compiled code is judged, not what serves before
 
 
 def main() -> int:

@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from tilec.api import compiling, warn_once, worker
+from tilec.api import compiling, in_background, warn_once, worker
 from tilec.scheduler.parallel.child_process import without_children
 
 
@@ -12,6 +12,7 @@ from tilec.scheduler.parallel.child_process import without_children
 def in_this_process(monkeypatch):
     warn_once.forget()
     monkeypatch.setattr(compiling, "_run", worker.build)
+    monkeypatch.setattr(in_background, "ask", lambda request: False)
     backend = pytest.importorskip("tilec.torch_backend.backend", reason="pip install tilec[torch]")
     monkeypatch.setattr(backend, "compiler_started", lambda device: nullcontext())
     with without_children():

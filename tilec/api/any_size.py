@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilec.api.cache import Cache
-from tilec.api.compiling import CompilerError, available, compiled_folder
+from tilec.api.compiling import available, compiled_folder
+from tilec.api.failures import CompilerError
 from tilec.api.request import Request, keyed
 from tilec.errors import TilecError, UnavailableError, UnsupportedError
 
@@ -22,6 +23,8 @@ class Attempt:
     @property
     def refusal(self) -> str | None:
         """What was said against it, None where it was not tried or did not fail."""
+        if not self.request.key:
+            return None
         try:
             return self._note.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
@@ -29,7 +32,7 @@ class Attempt:
 
     def remember(self, error: TilecError) -> None:
         """Keep what a failed attempt says; it holds for this model, device, recipe and compiler only."""
-        if isinstance(error, UnsupportedError):
+        if isinstance(error, UnsupportedError) and self.request.key:
             Cache(Path(self.request.cache)).keep(self._note, error.message)
 
     @property

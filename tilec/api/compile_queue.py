@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 
+from tilec.api.after_fork import renew
+
 Work = Callable[[], None]
 """A compilation; it keeps its own result and raises nothing."""
 
@@ -17,10 +19,15 @@ class CompileQueue:
     """At most one compilation runs at any time, on the thread that needs it or on one of the queue's own."""
 
     def __init__(self) -> None:
+        self._numbers = count()
+        self.after_fork()
+        renew(self)
+
+    def after_fork(self) -> None:
+        """Nothing waits: what asked for it asks again."""
         self._lock = threading.Lock()
         self._turn = threading.Lock()
         self._waiting: list[tuple[int, int, Work]] = []
-        self._numbers = count()
         self._at_work = False
 
     @contextmanager

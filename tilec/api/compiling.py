@@ -15,25 +15,23 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from tilec import errors
+from tilec.api import in_background
 from tilec.api.cache import Cache
 from tilec.api.cache_eviction import remove, used
-from tilec.api.request import LINKS, Request
+from tilec.api.failures import CompilerError, error_of
+from tilec.api.request import LINKS, Request, keyed
 from tilec.api.structure import twin
 from tilec.api.warn_once import warn_once
 from tilec.artifact import bring_files, encode
+from tilec.background import modules_path
 from tilec.errors import ArtifactError, TilecError, UsageError
 
 log = logging.getLogger("tilec")
 
 
-class CompilerError(TilecError):
-    """The compiler ended without saying what is wrong with the model."""
-
-
 def available(request: Request) -> bool:
     """Whether the model is compiled already."""
-    return Cache(Path(request.cache)).session(request.key).is_dir()
+    return bool(request.key) and Cache(Path(request.cache)).session(request.key).is_dir()
 
 
 def compiled_folder(request: Request) -> Path:
@@ -41,6 +39,9 @@ def compiled_folder(request: Request) -> Path:
 
     Where the cache cannot be written, a folder of this process takes its place. Raises what the compiler raises.
     """
+    if request.detached and not available(request) and in_background.ask(request):
+        request = in_background.made(request)
+    request = request if request.key else keyed(request)
     place = Cache(Path(request.cache))
     folder = place.session(request.key)
     if not folder.is_dir() and place.writable and not _refit(request):
@@ -61,7 +62,7 @@ def compiled_folder(request: Request) -> Path:
             used(folder)
             return folder
     warn_once(f"the cache {request.cache} cannot be written: compiled models are kept for this process only")
-    return compiled_folder(replace(request, cache=temporary_cache()))
+    return compiled_folder(replace(request, cache=temporary_cache(), detached=False))
 
 
 def _refit(request: Request) -> bool:
@@ -132,10 +133,9 @@ def compiler_started(device: str) -> Iterator[None]:
 def _start(*arguments: str) -> "subprocess.Popen[str]":
     """A compiler that waits for a request."""
     # The same modules as here: -P keeps those of the current folder out unless they are on the path here too.
-    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "tilec.api.worker", *arguments],
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": modules_path()},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -170,15 +170,12 @@ def _failure(code: int, out: str, err: str, request: Request) -> TilecError:
     """The error that the child process raised, read from its output."""
     place = Path(request.model).name
     try:
-        said = json.loads(out)
-        kind = getattr(errors, said["kind"])
-        found: TilecError = kind(said["message"], said["place"], said["hint"])
-    except (ValueError, KeyError, AttributeError, TypeError):
+        return error_of(**json.loads(out))
+    except (ValueError, TypeError):
         if code < 0:
             return TilecError(f"the compiler was ended by signal {signal.Signals(-code).name}", place)
         last = err.strip().splitlines()[-1] if err.strip() else f"exit code {code}"
         return CompilerError(f"the compiler failed: {last}", place, "`tilec compile --debug` shows where.")
-    return found
 
 
 def _end(child: "subprocess.Popen[str]") -> None:

@@ -3,14 +3,17 @@
 import threading
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tilec.api.after_fork import left, renew
 from tilec.api.any_size import NEEDS_SIZES, Attempt
 from tilec.api.cache import Cache
 from tilec.api.compile_queue import CompileQueue
 from tilec.api.feeds import FeedError, Feeds, ShapeKey, Sizes, check
+from tilec.api.in_background import keyed_if_known
 from tilec.api.model_dispatch import ModelDispatch
 from tilec.api.model_source import Opened
 from tilec.api.observed_sizes import ObservedSizes
@@ -20,6 +23,7 @@ from tilec.api.request import Request, keyed
 from tilec.api.serving import Serving
 from tilec.api.specializations import Specializations
 from tilec.api.warn_once import warn_once
+from tilec.api.while_compiling import NotReadyError
 from tilec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +53,7 @@ class Model:
         self._peers: list[OnnxruntimePeer] = []
         self._peer_lock = threading.Lock()
         self._path = opened.path
-        self._dispatch = ModelDispatch(request, serving.threads, self._peer if serving.fallback else None, queue)
+        self._dispatch = ModelDispatch(request, serving, self._peer, queue)
         self._often = Specializations(request, serving.threads, queue)
         self._observed: ObservedSizes | None = None
         self._attempt: Attempt | None = None
@@ -59,12 +63,18 @@ class Model:
         if self._sizes.names:
             self._observed = ObservedSizes(self._sizes, Cache(Path(request.cache)), request.sha256)
             weakref.finalize(self, self._observed.keep)
-            self._attempt = Attempt(keyed(request))
+            self._attempt = Attempt(keyed_if_known(request) if serving.meanwhile != "wait" else keyed(request))
             self._refuse_any_size(self._attempt.refusal)
-        if serving.fallback and not self._needs_sizes:
-            self._dispatch.begin(ANY, self._bound)
-        elif not self._needs_sizes:
-            self._settle()
+        renew(self)
+        if not self._needs_sizes:
+            with suppress(NotReadyError):
+                self._settle()
+
+    def after_fork(self) -> None:
+        """onnxruntime's threads are not in a copied process: it is opened again there."""
+        self._peer_lock = threading.Lock()
+        left.extend(self._peers)
+        self._peers = []
 
     def run(self, feeds: Feeds, out: Feeds | None = None) -> dict[str, Any]:
         """All outputs by name, those in `out` in its arrays. Raises FeedError, and what is wrong with the model when it
@@ -98,9 +108,11 @@ class Model:
 
     def streamed(self, shapes: "Sequence[Shape]") -> "StreamedCall | None":
         """The model for inputs of these shapes as a call on addresses of its GPU; None where `addressed` has none,
-        and where there is no GPU."""
+        and where there is no GPU. Raises NotReadyError where the caller has something that serves meanwhile."""
         from tilec.runtime import Session
 
+        if self.fixed is None and not self._needs_sizes:
+            self._settle()
         return None if self._specializes or not isinstance(self.fixed, Session) else self.fixed.streamed(shapes)
 
     def _explained(self, feeds: Feeds, error: UsageError) -> UsageError:
@@ -133,7 +145,7 @@ class Model:
         """The code for any size, or onnxruntime while it is made; None where only known sizes compile. Once it is there
         it is not asked for again."""
         future = self._dispatch.begin(ANY, self._bound)
-        if self._attempt is not None and (future.done() or not self._serving.fallback):
+        if self._attempt is not None and (future.done() or self._serving.meanwhile == "wait"):
             error = future.exception()
             if isinstance(error, NEEDS_SIZES):
                 self._attempt.remember(error)

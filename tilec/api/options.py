@@ -95,6 +95,7 @@ class SessionOptions(_Options):
     if TYPE_CHECKING:
         intra_op_num_threads: int
         enable_profiling: bool
+        use_deterministic_compute: bool
         profile_file_prefix: str
 
     def __init__(self) -> None:

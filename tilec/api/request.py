@@ -18,7 +18,10 @@ LINKS = "links.json"
 SPECIALIZE_VARIABLE = "TILEC_SPECIALIZE"
 """Whether sessions have models of their own for sizes that they see often."""
 
-_WITHOUT_EFFECT = frozenset({"TILEC_THREADS", LIMIT_VARIABLE, SPECIALIZE_VARIABLE})
+WHILE_COMPILING_VARIABLE = "TILEC_WHILE_COMPILING"
+"""What calls do while their model is compiled."""
+
+_WITHOUT_EFFECT = frozenset({"TILEC_THREADS", LIMIT_VARIABLE, SPECIALIZE_VARIABLE, WHILE_COMPILING_VARIABLE})
 """Variables that say nothing about the code."""
 
 _RECORD_VARIABLE = "TILEC_SCHEDULE_RECORD"
@@ -30,7 +33,8 @@ class Request:
 
     `model` is the file, `sha256` its digest, `weights` those of the external files beside it; `sizes` binds symbols,
     `ranges` limits them, others are any size; `cache` is the root of the cache, `key` (see `keyed`) the place in it;
-    `background` gives way to all else.
+    `background` gives way to all else; what is `detached` is compiled by the compiler of the cache, which outlives this
+    process, and what may come `later` after all else that waits there.
     """
 
     model: str
@@ -42,13 +46,16 @@ class Request:
     sizes: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, SizeRange] = field(default_factory=dict)
     background: bool = False
+    detached: bool = False
+    later: bool = False
     key: str = ""
 
 
-def keyed(request: Request) -> Request:
+def keyed(request: Request, measure: bool = True) -> Request:
     """The request with the key that names everything that the compiled code depends on.
 
-    Raises UsageError for an unknown device or recipe.
+    Raises UsageError for an unknown device or recipe; UnmeasuredError where it is for this machine, which was not
+    measured, and is not to be now.
     """
     from tilec.spec.resolve import device_source, recipe_source
 
@@ -58,7 +65,7 @@ def keyed(request: Request) -> Request:
     recipe = recipe_source(request.recipe).text if request.recipe is not None else ""
     key = digest_object(
         {
-            "device": digest_bytes(device_source(request.device).text.encode()),
+            "device": digest_bytes(device_source(request.device, measure=measure).text.encode()),
             "model": request.sha256,
             "ranges": {symbol: list(ends) for symbol, ends in request.ranges.items()},
             "recipe": digest_bytes(recipe.encode()),

@@ -7,6 +7,7 @@ from tilec.api.header import Described, Header
 from tilec.api.request import SizeRange
 from tilec.api.specializations import Specialize
 from tilec.api.warn_once import warn_once
+from tilec.api.while_compiling import Meanwhile
 from tilec.errors import UsageError, did_you_mean
 
 Range = tuple[int, int | None] | SizeRange
@@ -15,12 +16,13 @@ Range = tuple[int, int | None] | SizeRange
 
 @dataclass(frozen=True)
 class Serving:
-    """Options of a session as far as they decide what serves a call. `threads` None is the default number; with
-    `fallback` onnxruntime serves while a model is compiled; `named` binds dimensions by the names that the model gives
-    them, `ranges` limits symbols."""
+    """Options of a session as far as they decide what serves a call. `threads` None is the default number; calls wait
+    for the compiler or do `meanwhile` something else, and it outlives this process where it is `detached`; `named`
+    binds dimensions by the names that the model gives them, `ranges` limits symbols."""
 
     threads: int | None = None
-    fallback: bool = False
+    meanwhile: Meanwhile = "wait"
+    detached: bool = True
     specialize: Specialize = "off"
     named: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, SizeRange] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -24,7 +24,9 @@ from tilec.api.serving import Range, Serving, bound_symbols, named_sizes
 from tilec.api.specializations import chosen_mode
 from tilec.api.values import OrtValue
 from tilec.api.warn_once import warn_once
+from tilec.api.while_compiling import Meanwhile, WhileCompiling, chosen_while_compiling
 from tilec.errors import UsageError
+from tilec.spec.resolve import HOST
 
 if TYPE_CHECKING:
     from tilec.runtime.addressed import AddressedCall, Shape
@@ -38,13 +40,19 @@ class InferenceSession:
     sizes that it can have; `sizes` binds some of them, by name, or limits them to a range, `(1, 512)`: then it takes no
     others. What was compiled before comes from `cache` (default: tilec's folder in the user's cache).
 
-    With `while_compiling="fallback"` onnxruntime serves until the compiled model is ready, and for good when compiling
-    fails. With `specialize="likely"` (default: TILEC_SPECIALIZE, else "off") sizes that are seen often get compiled
-    models of their own, in the background. Runs may be called from any number of threads.
+    onnxruntime serves until the compiled model is ready, and for good when compiling fails; a process of its own
+    compiles, and goes on when this one ends. With `while_compiling="wait"` (or TILEC_WHILE_COMPILING=wait) the session
+    opens when the model is compiled; so it is, unless `"fallback"` is asked for, on another device than this machine,
+    and where `use_deterministic_compute` asks for the same bytes in every call. With `specialize="likely"` (default:
+    TILEC_SPECIALIZE, else "off") sizes that are seen often get compiled models of their own, in the background. Runs
+    may be called from any number of threads.
 
     Options of onnxruntime that mean nothing here are warned about once. Raises UsageError, ConfigError for a broken
     model, UnavailableError for a device that is not here, UnsupportedError.
     """
+
+    _meanwhile: ClassVar[Meanwhile | None] = None
+    _detached: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -54,15 +62,13 @@ class InferenceSession:
         provider_options: Sequence[Mapping[str, Any]] | None = None,
         *,
         device: str = "host",
-        while_compiling: Literal["wait", "fallback"] = "wait",
+        while_compiling: WhileCompiling | None = None,
         recipe: str | None = None,
         sizes: Mapping[str, int | Range] | None = None,
         specialize: Literal["off", "likely"] | None = None,
         cache: str | os.PathLike[str] | None = None,
         **unknown: Any,
     ) -> None:
-        if while_compiling not in ("wait", "fallback"):
-            raise UsageError(f'while_compiling is {while_compiling!r}, it is "wait" or "fallback"')
         if sess_options is not None and not isinstance(sess_options, SessionOptions):
             kind = f"{type(sess_options).__module__}.{type(sess_options).__name__}"
             raise UsageError(f"sess_options is {kind}", hint="Pass tilec.SessionOptions.")
@@ -83,7 +89,9 @@ class InferenceSession:
         bound, ranges = named_sizes(self._opened.header, sizes or {})
         named = {**self._options.given_sizes(), **bound}
         threads = self._options.intra_op_num_threads or None
-        self._serving = Serving(threads, while_compiling == "fallback", mode, named, ranges)
+        usual: WhileCompiling = "wait" if device != HOST or self._options.use_deterministic_compute else "fallback"
+        meanwhile = self._meanwhile or chosen_while_compiling(while_compiling, recipe, usual)
+        self._serving = Serving(threads, meanwhile, self._detached, mode, named, ranges)
         self._names = [port.name for port in self._opened.header.outputs]
         self._model = self._served(self._opened)
         if self._profile:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from tilec.api.after_fork import renew
 from tilec.api.cache import Cache
 from tilec.api.cache_eviction import folder_bytes, room
 from tilec.api.compile_queue import LATER, CompileQueue
@@ -49,6 +50,12 @@ class Specializations:
         self._lock = threading.Lock()
         self._asked: set[ShapeKey] = set()
         self._made: dict[ShapeKey, Runnable] = {}
+        renew(self)
+
+    def after_fork(self) -> None:
+        """What was not ready is asked for again."""
+        self._lock = threading.Lock()
+        self._asked = set(self._made)
 
     def ready(self, key: ShapeKey | None) -> Runnable | None:
         """The model for these shapes, if there is one."""
@@ -69,7 +76,7 @@ class Specializations:
     def _make(self, key: ShapeKey, sizes: Mapping[str, int]) -> None:
         told = sizes_text(sizes)
         try:
-            request = keyed(replace(self._request, sizes=dict(sizes), background=True))
+            request = keyed(replace(self._request, sizes=dict(sizes), background=True, detached=True, later=True))
             if not available(request) and not self._fits():
                 log.info("not specialised for %s: the cache is full", told)
                 return

@@ -16,6 +16,7 @@ from tilec import own_process
 from tilec.abi.manifest import FILE, KEY
 from tilec.api.cache import Cache
 from tilec.api.cache_eviction import limit_bytes, prune, share
+from tilec.api.failures import as_kind
 from tilec.api.request import LINKS, Request
 from tilec.api.structure import remember, twin
 from tilec.artifact import decode, pretty, read_artifact, write_text
@@ -25,12 +26,36 @@ from tilec.threads import exit_process
 
 if TYPE_CHECKING:
     from tilec.pipeline import Job
-    from tilec.pipeline.job import Advance
+    from tilec.pipeline.job import Advance, Listener
 
 log = logging.getLogger("tilec")
 
 
-def build(request: Request) -> None:
+class Log:
+    """Tells the log which stage is done."""
+
+    @contextmanager
+    def stage(self, name: str) -> "Iterator[Advance]":
+        """A stage runs."""
+        from tilec.pipeline.job import unseen
+
+        yield unseen
+        log.info("%s: done", name)
+
+    def skipped(self, stage: str) -> None:
+        """A stage was fresh."""
+        log.info("%s: unchanged, skipped", stage)
+
+    def step(self, text: str) -> None:
+        """A part of a stage is done."""
+        log.info("%s", text)
+
+    def note(self, text: str) -> None:
+        """A stage has something to say."""
+        log.info("%s", text)
+
+
+def build(request: Request, listener: "Listener | None" = None) -> None:
     """Compile into the cache, unless another process has done so in the meantime.
 
     Raises TilecError.
@@ -38,7 +63,7 @@ def build(request: Request) -> None:
     limit_bytes()
     with _aside(request) as folder:
         if folder is not None:
-            _compile(request, folder)
+            _compile(request, folder, listener or Log())
     remember(request)
 
 
@@ -54,7 +79,7 @@ def refit(request: Request) -> bool:
     with suppress(_NotAlikeError), _aside(request) as folder:
         if folder is not None:
             try:
-                alike = refit_model(_job(request), Path(request.model), like, folder)
+                alike = refit_model(_job(request, Log()), Path(request.model), like, folder)
             except OSError:  # another process has removed the twin
                 alike = False
             if not alike:
@@ -89,12 +114,12 @@ def _aside(request: Request) -> "Iterator[Path | None]":
             raise
 
 
-def _compile(request: Request, folder: Path) -> None:
+def _compile(request: Request, folder: Path, listener: "Listener") -> None:
     from tilec.pipeline import compile_model
     from tilec.pipeline.kernels_ahead import kernels_ahead
 
     model = Path(request.model)
-    with kernels_ahead(_job(request)) as job:
+    with kernels_ahead(_job(request, listener)) as job:
         done = compile_model(job, model, folder, last="codegen")
     if KEY not in done["codegen"].body:
         raise UnavailableError(
@@ -126,7 +151,7 @@ def _links(folder: Path, request: Request) -> dict[str, str]:
     return {name: known[real] for name, real in links.items() if real in known}
 
 
-def _job(request: Request) -> "Job":
+def _job(request: Request, listener: "Listener") -> "Job":
     from tilec.pipeline.request import device_job
     from tilec.spec.effective import effective_recipe
 
@@ -142,31 +167,7 @@ def _job(request: Request) -> "Job":
         if divisor > 1:
             flags[f"shapes.{symbol}.divisor"] = ("the sizes asked for", divisor)
     effective = effective_recipe(request.recipe, flags, os.environ)
-    return device_job(effective, flags, _Log(), Path(request.cache))
-
-
-class _Log:
-    """Tells the log which stage is done."""
-
-    @contextmanager
-    def stage(self, name: str) -> "Iterator[Advance]":
-        """A stage runs."""
-        from tilec.pipeline.job import unseen
-
-        yield unseen
-        log.info("%s: done", name)
-
-    def skipped(self, stage: str) -> None:
-        """A stage was fresh."""
-        log.info("%s: unchanged, skipped", stage)
-
-    def step(self, text: str) -> None:
-        """A part of a stage is done."""
-        log.info("%s", text)
-
-    def note(self, text: str) -> None:
-        """A stage has something to say."""
-        log.info("%s", text)
+    return device_job(effective, flags, listener, Path(request.cache))
 
 
 def _prepare(device: str) -> None:
@@ -189,19 +190,24 @@ def main() -> None:
 
     An argument is the device of a request that comes later: modules are imported meanwhile.
     """
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, terminate)
     own_process.begin()
     for device in sys.argv[1:]:
         _prepare(device)
     request = decode(Request, json.loads(sys.stdin.read()))
     if request.background and hasattr(os, "nice"):
         os.nice(10)
-    try:
+    with told_errors():
         build(request)
+
+
+@contextmanager
+def told_errors() -> "Iterator[None]":
+    """Write an error of the block as JSON to standard output, and exit with its code."""
+    try:
+        yield
     except TilecError as error:
-        kind = next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == "tilec.errors")
-        said = {"kind": kind, "message": error.message, "place": error.place, "hint": error.hint}
-        sys.stdout.write(json.dumps(said))
+        sys.stdout.write(json.dumps(as_kind(error)))
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         exit_process(130)
@@ -209,7 +215,7 @@ def main() -> None:
         exit_process(int(end.code or 0))
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+def terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
     """End on SIGTERM as on Ctrl-C, so that what is half-made is removed."""
     sys.exit(143)
 

@@ -5,7 +5,7 @@ from tilec.artifact.codec import decode, encode, register_form
 from tilec.artifact.digest import digest_bytes, digest_file, digest_object
 from tilec.artifact.document import FORMAT, WRITERS, Artifact, is_fresh, parse_artifact, read_artifact
 from tilec.artifact.links import bring_files, require_files
-from tilec.artifact.lock import folder_locked, locked
+from tilec.artifact.lock import folder_locked, is_locked, locked, locked_within
 from tilec.artifact.store import atomic_open, remove_leftovers, touch, write_bytes, write_text
 
 __all__ = [
@@ -23,7 +23,9 @@ __all__ = [
     "encode",
     "folder_locked",
     "is_fresh",
+    "is_locked",
     "locked",
+    "locked_within",
     "parse_artifact",
     "pretty",
     "read_artifact",

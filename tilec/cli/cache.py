@@ -13,7 +13,7 @@ from tilec.cli.options import AsJson, Bind, BoundShapes, ModelDevice, ModelRecip
 from tilec.cli.page import Page
 from tilec.cli.shape_flags import parse_shapes, parse_sizes
 from tilec.cli.verb import EXIT_CODES, verb
-from tilec.errors import TilecError, UsageError
+from tilec.errors import TilecError, UsageError, several
 
 if TYPE_CHECKING:
     from tilec.artifact import Json
@@ -26,6 +26,7 @@ Kind = Annotated[
     typer.Option("--kind", metavar="KIND", help="Only this kind of entry, as `list` names it; may be repeated."),
 ]
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_END_IT = "`tilec cache list` shows what it does; its process is called `tilec.background`."
 _COUNTED = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
@@ -39,17 +40,26 @@ def list_(console: Console, kind: Kind = None, json: AsJson = False) -> None:
     tilec cache list --kind sessions
     tilec cache list --json
     """
+    from tilec.background import Queue
+    from tilec.cli.background import compiler_lines, compiler_to_json
     from tilec.report.cache_listing import KINDS, entries, require_kinds, total
     from tilec.report.formatting import bytes_text
     from tilec.spec.probe import cache_folder
 
     root, now, kinds = cache_folder(), time.time(), require_kinds(kind or ())
     cached = list(entries(root, kinds, now))
+    queue = Queue(root)
     if json:
         summaries = {name: _summary(name, [e for e in cached if e.kind == name], now) for name in kinds}
         listed: Json = [_entry_to_json(entry, root, now) for entry in cached]
         console.json(
-            {"bytes": total(cached), "entries": listed if kind else [], "folder": str(root), "kinds": summaries}
+            {
+                "bytes": total(cached),
+                "compiler": compiler_to_json(queue, now),
+                "entries": listed if kind else [],
+                "folder": str(root),
+                "kinds": summaries,
+            }
         )
         return
     if kind:
@@ -63,7 +73,33 @@ def list_(console: Console, kind: Kind = None, json: AsJson = False) -> None:
         ]
         head = ["kind", "entries", "size", "oldest", "what it is"]
     console.data(Page.of_stdout().rows([head, *rows]))
+    for line in compiler_lines(queue, now):
+        console.note(line)
     console.note(f"{root}: {bytes_text(total(cached))}")
+
+
+@app.command(epilog=EXIT_CODES)
+@verb
+def stop(console: Console) -> None:
+    """End the compiler in the background; what waits for it stays, and the next session starts another one.
+
+    \b
+    tilec cache stop
+    tilec cache stop && tilec cache clear --kind queue
+
+    TILEC_WHILE_COMPILING=wait lets sessions compile themselves.
+    """
+    from tilec.background import Queue
+    from tilec.spec.probe import cache_folder
+
+    queue = Queue(cache_folder())
+    try:
+        ended = queue.stop()
+    except OSError as error:
+        raise TilecError("the compiler in the background does not end", str(queue.folder), _END_IT) from error
+    waiting = len(queue.waiting())
+    rest = f"; {several(waiting, 'model')} wait{'s' if waiting == 1 else ''} for the next session" if waiting else ""
+    console.note(f"{'ended the compiler' if ended else 'no compiler is running'} in the background{rest}")
 
 
 @app.command(epilog=EXIT_CODES)
@@ -199,9 +235,12 @@ def _described(entry: "Entry", root: Path) -> str:
     """The description of an entry; with the calls that sessions counted, where it serves more than one size."""
     from tilec.api.cache import Cache
     from tilec.api.size_counts import FILE, calls_text, known_counts
+    from tilec.cli.background import queued
     from tilec.cli.cache_neighbours import compiled
     from tilec.report.cache_listing import KINDS
 
+    if entry.kind == "queue":
+        return queued(entry.path, root, time.time()) or KINDS[entry.kind]
     model = compiled(entry.path) if entry.kind == "sessions" else None
     if model is None:
         return KINDS[entry.kind]

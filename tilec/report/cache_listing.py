@@ -19,6 +19,7 @@ KINDS: Mapping[str, str] = {
     "models": "what is known of models: headers, sizes of calls, and models given as bytes",
     "structures": "which compiled model takes other weights, by structure",
     "graphs": "graphs of PyTorch that were compiled, by their code",
+    "queue": "models that wait for the compiler in the background, and those that failed there",
     "digests": "sha256 of model files, by place, size and times",
     "objects": "object files of kernels, by their source and tools",
     "bounds": "curves of `tilec bounds`, by shape",
@@ -34,13 +35,15 @@ _NAMES: Mapping[str, tuple[str, str]] = {
     "models": ("models", r"[0-9a-f]{32}"),
     "structures": ("structures", r"[0-9a-f]{32}"),
     "graphs": ("graphs", r"[0-9a-f]{32}"),
+    "queue": ("queue/*", r"(\d|failed)-[0-9a-f]{32}\.json"),
     "digests": ("digests", r"[0-9a-f]{32}"),
     "objects": ("objects", r"[\w.-]+-[0-9a-f]{16}\.o"),
     "bounds": ("bounds", r"[0-9a-f]{32}\.json"),
     "zoo": ("zoo", r"[0-9a-f]{12}"),
     "host": ("", r"host-[0-9a-f]{16}\.yaml"),
 }
-"""Map from kind to its folder and the pattern of its entries' names; other files are not tilec's."""
+"""Map from kind to its folder, or pattern of folders, and the pattern of its entries' names; other files are not
+tilec's."""
 
 _HALF_MADE = re.compile(r"[0-9a-f]{32}\.(tmp|\d+\.old)|\..+\.[0-9a-f]{8}\.tmp|\..+\.\d+\.tmp")
 
@@ -118,7 +121,7 @@ def remove(entry: Entry) -> bool:
 
 def _whole(root: Path, kind: str) -> Iterator[Entry]:
     folder, pattern = _NAMES[kind]
-    for each in _listed(root / folder):
+    for each in _listed(root, folder):
         is_folder = each.is_dir(follow_symlinks=False)
         if re.fullmatch(pattern, each.name) and is_folder == (kind in _FOLDERS) and not each.is_symlink():
             yield from _entry(kind, each)
@@ -126,14 +129,19 @@ def _whole(root: Path, kind: str) -> Iterator[Entry]:
 
 def _left(root: Path, now: float) -> Iterator[Entry]:
     for folder in sorted({folder for folder, _ in _NAMES.values()}):
-        for each in _listed(root / folder):
+        for each in _listed(root, folder):
             if _HALF_MADE.fullmatch(each.name) and not each.is_symlink():
                 yield from (entry for entry in _entry("leftovers", each) if entry.age(now) >= _DAY)
 
 
-def _listed(folder: Path) -> list[os.DirEntry[str]]:
-    if folder.is_symlink():
-        return []
+def _listed(root: Path, pattern: str) -> Iterator[os.DirEntry[str]]:
+    """What is in the folder, or the folders, of a kind."""
+    for folder in sorted(root.glob(pattern)) if "*" in pattern else (root / pattern,):
+        if not folder.is_symlink():
+            yield from _items(folder)
+
+
+def _items(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as listing:
             return sorted(listing, key=lambda each: each.name)

@@ -189,6 +189,11 @@ class CompileRecipe(Spec):
     fallback: Literal["allow", "refuse"] | tuple[str, ...] = Field(
         default="allow", description="operators that may run on onnxruntime: all, none, or these"
     )
+    while_compiling: Literal["wait", "fallback"] | None = Field(
+        default=None,
+        description="what calls of a session do until their model is compiled: wait, or run on onnxruntime or PyTorch "
+        "(default: that of the interface)",
+    )
 
     def digest(self, *sections: str) -> str:
         """sha256 of the named top-level keys, so that a stage goes stale only when what it reads changes.

@@ -41,18 +41,24 @@ _NEXT = re.compile(r",(?=[\w.\s]+=)")
 """Between two settings: a comma that a key follows."""
 
 
-def device_source(name: str, *, relative_to: Path | None = None, host_file: Path | None = None) -> Source:
+class UnmeasuredError(Exception):
+    """This machine was not measured yet, which whoever asks does not want to wait for."""
+
+
+def device_source(
+    name: str, *, relative_to: Path | None = None, host_file: Path | None = None, measure: bool = True
+) -> Source:
     """The text of a device: `host` (`host_file` where it is one and this machine was not measured later, else measured
     once and cached), a packaged name, or a file; with other values where keys in brackets follow:
     `a100[levels.smem.capacity=64KiB]`.
 
-    Raises UsageError when there is none.
+    Raises UsageError when there is none; UnmeasuredError where this machine was not measured, and is not to be now.
     """
     altered = _ALTERED.fullmatch(name)
     if altered is not None:
         from tilec.spec.override import with_values
 
-        given = device_source(altered["name"], relative_to=relative_to, host_file=host_file)
+        given = device_source(altered["name"], relative_to=relative_to, host_file=host_file, measure=measure)
         settings = _NEXT.split(altered["settings"])
         if altered["name"] != HOST:  # which stays the device that this machine runs code for
             settings.append(f"name={json.dumps(name)}")
@@ -63,7 +69,10 @@ def device_source(name: str, *, relative_to: Path | None = None, host_file: Path
         if parse_device(beside).name == HOST and (known is None or not is_newer(known, beside.text)):
             return beside
     if name == HOST:
-        return Source(probed_text(), "host")
+        text = probed_text() if measure else known_text()
+        if text is None:
+            raise UnmeasuredError
+        return Source(text, "host")
     return _source(name, "devices", relative_to)
 
 

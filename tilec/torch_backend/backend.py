@@ -99,13 +99,13 @@ def _compiled(module: fx.GraphModule, example_inputs: Sequence[Any], chosen: Opt
     }
     compiled = functools.partial(_compile, statics=statics, options=chosen)
     note = Note(module, example_inputs, chosen)
-    needless = note.there or chosen.while_compiling == "eager" or _has_gradients(example_inputs)
+    needless = note.there or chosen.is_eager or _has_gradients(example_inputs)
     with nullcontext() if needless else compiler_started(chosen.device):
         backend = aot_autograd(
             fw_compiler=_refuse, bw_compiler=_refuse, inference_compiler=compiled, decompositions=decompositions()
         )
         made: Callable[..., Any] = backend(module, example_inputs)
-    if chosen.while_compiling == "wait":
+    if not chosen.is_eager:
         note.keep()
     return made
 

@@ -9,7 +9,6 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -52,8 +51,16 @@ SOON = 20.0
 Prepared = KnownShapes | StreamedShapes
 
 
-class NotReadyError(Exception):
-    """A graph that the compiler still works at."""
+class _Meanwhile(InferenceSession):
+    """A session in whose place PyTorch runs until its model is ready; its compiler outlives this process."""
+
+    _meanwhile = "caller"
+
+
+class _MeanwhileAnew(_Meanwhile):
+    """One whose model is for this process alone."""
+
+    _detached = False
 
 
 class Compiled:
@@ -74,15 +81,10 @@ class Compiled:
         self.layout = Layout(replace(translated, model=onnx.ModelProto()), graph)
         del translated  # with a copy of the weights
         self.inputs = chosen([port.position for port in self.layout.ports.inputs])
-        self.session: Future[InferenceSession]
         self._known: dict[tuple[torch.Size, ...], Prepared] = {}
         self.last: Prepared | None = None
         """The call for the shapes of the last inputs: the sizes of most graphs never vary."""
-        if options.while_compiling == "eager":
-            self.session = _WORKERS.submit(_opened, data, options, anew)
-        else:
-            self.session = Future()
-            self.session.set_result(_opened(data, options, anew))
+        self.session = _opened(data, options, anew)
         self.ready = time.monotonic()
         self.took = self.ready - began
         self.alive: list[weakref.ref[Any]] = []
@@ -105,7 +107,7 @@ class Compiled:
 
     def _first_run(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
         """The results for inputs of shapes or strides that were not seen, and a call that is prepared for these."""
-        session, layout = self.session.result(), self.layout
+        session, layout = self.session, self.layout
         views = layout.views(inputs)
         if self._on_card:
             streamed = session.streamed([tensor.shape for tensor in views])
@@ -138,7 +140,6 @@ class CompiledGraph:
     def __init__(self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor], options: Options) -> None:
         self._module = module
         self._options = options
-        self._eager = options.while_compiling == "eager"
         self._positions = tuple(constants)
         self._entries: dict[tuple[int, ...], Compiled] = {}
         self._lock = threading.RLock()
@@ -157,8 +158,6 @@ class CompiledGraph:
         compiled = self._last
         if compiled is None or not compiled.parameters.are_still(args):
             compiled = self._found(args)
-        if self._eager and not compiled.session.done():
-            raise NotReadyError
         inputs = compiled.inputs(args)
         args.clear()
         if compiled.last is not None:
@@ -250,9 +249,6 @@ def refit(compiled: torch.nn.Module | None = None) -> None:
 
 _GRAPHS: weakref.WeakSet[CompiledGraph] = weakref.WeakSet()
 
-_WORKERS = ThreadPoolExecutor(1, "tilec-compile")
-"""Waits for the compiler, which is a process of its own."""
-
 
 def _gone(graph: weakref.ref[CompiledGraph], where: tuple[int, ...]) -> None:
     there = graph()
@@ -264,17 +260,21 @@ def _opened(data: bytes, options: Options, anew: bool) -> InferenceSession:
     chosen = SessionOptions()
     chosen.intra_op_num_threads = options.threads or torch.get_num_threads()
     cache, folder = options.cache, None
+    kind = InferenceSession
+    if options.is_eager:
+        kind = _MeanwhileAnew if anew else _Meanwhile
     if anew:
         folder = tempfile.mkdtemp(prefix="tilec-")
         cache = str(Cache(Path(cache) if cache is not None else cache_folder()).beside(Path(folder)).root)
     try:
-        session = InferenceSession(
+        session = kind(
             data,
             chosen,
             device=options.device,
             recipe=options.recipe,
             specialize=cast("Any", options.specialize),
             cache=cache,
+            while_compiling="wait",
         )
     except BaseException:
         if folder is not None:

@@ -127,7 +127,14 @@ def from_exported(
     options.intra_op_num_threads = threads or torch.get_num_threads()
     model = exported.translated.model.SerializeToString(deterministic=True)
     session = InferenceSession(
-        model, options, device=device, recipe=recipe, specialize=specialize, cache=cache, sizes=exported.ranges
+        model,
+        options,
+        device=device,
+        recipe=recipe,
+        specialize=specialize,
+        cache=cache,
+        sizes=exported.ranges,
+        while_compiling="wait",
     )
     return ExportedModel(exported, session)
 

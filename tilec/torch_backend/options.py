@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from tilec.api.warn_once import warn_once
+from tilec.api.while_compiling import chosen_while_compiling
 from tilec.errors import UsageError, did_you_mean
+from tilec.spec.resolve import HOST
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Options:
     """What a user may choose.
 
     device, recipe   names or files, as the command line takes them (`host`, for a graph on a GPU: that GPU)
-    while_compiling  `wait` for the compiler, or let PyTorch serve meanwhile (`eager`)
+    while_compiling  `wait` for the compiler, or let PyTorch serve meanwhile (`eager`; None: what TILEC_WHILE_COMPILING
+                     or the recipe says, else `eager`, on another device than this machine `wait`)
     specialize       whether sizes that are seen often get models of their own: `off`, `likely`
     cache            folder of compiled models (None: that of the user)
     threads          threads that take part in a run (None: PyTorch's number)
@@ -25,19 +29,27 @@ class Options:
 
     device: str = "host"
     recipe: str | None = None
-    while_compiling: str = "wait"
+    while_compiling: str | None = None
     specialize: str | None = None
     cache: str | None = None
     threads: int | None = None
     weights: str = "sampled"
     strict: bool = False
 
+    @cached_property
+    def is_eager(self) -> bool:
+        """Whether PyTorch serves while the compiler works. Raises UsageError for a wrong variable, ConfigError for a
+        wrong recipe."""
+        if self.while_compiling is not None:
+            return self.while_compiling == "eager"
+        return chosen_while_compiling(None, self.recipe, "fallback" if self.device == HOST else "wait") == "fallback"
+
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 """Modes of `torch.compile`; there is one here."""
 
 _CHOICES = {
-    "while_compiling": ("wait", "eager"),
+    "while_compiling": (None, "wait", "eager"),
     "specialize": (None, "off", "likely"),
     "weights": ("sampled", "full", "frozen"),
     "strict": (False, True),

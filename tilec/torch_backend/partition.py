@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import torch
 from torch import fx
@@ -39,6 +41,25 @@ def compiled_parts(module: fx.GraphModule, constants: Mapping[int, torch.Tensor]
     return run
 
 
+def _without_blamed(
+    module: fx.GraphModule, positions: Sequence[int], options: Options, error: Exception, args: Sequence[Any]
+) -> Boxed | None:
+    """A graph without the operators that an error comes from, compiled anew; None where no operator is to blame.
+    Parameters stand at these positions of its arguments."""
+    constants = {position: args[position] for position in positions}
+    try:
+        refused = blamed(with_extents(module).module, constants, error) if options.is_eager else {}
+        if not refused:
+            return None
+        splitting = _Splitting(options)
+        run = splitting.without(module, constants, refused)
+        tell(Report(_calls(module), splitting.native, splitting.kept), options.strict)
+    except Exception:  # PyTorch has run it so far
+        log.debug("a graph does not compile in parts", exc_info=True)
+        return None
+    return run
+
+
 @dataclass
 class _Splitting:
     """A graph while it is split into parts: the calls that PyTorch keeps, by name, and the number that tilec runs."""
@@ -63,13 +84,22 @@ class _Splitting:
                 refused, reason = blamed(with_extents(module).module, constants, error), reason_of(error)
             else:
                 self.native += _calls(module)
-                return Rescued(run, module, numbers, self.options.strict)
+                again = partial(_without_blamed, module, tuple(constants), self.options)
+                return Rescued(run, module, numbers, self.options.strict, again)
             if not refused:
                 self.kept |= reasons(module, {node.name: reason for node in module.graph.nodes if _is_call(node)})
                 return boxed(module)
+        return self.without(module, constants, refused)
+
+    def without(
+        self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor], refused: Mapping[str, str]
+    ) -> Boxed:
+        """A graph in which PyTorch keeps the operators that are refused."""
         deciding = {node.name: DECIDES for node in module.graph.nodes if node.target in (COND, LOOP)}
         regions = [node.name for node in module.graph.nodes if node.target is REGION]
-        self.kept |= reasons(module, {name: why for name, why in (refused | deciding).items() if name not in regions})
+        self.kept |= reasons(
+            module, {name: why for name, why in {**refused, **deciding}.items() if name not in regions}
+        )
         return boxed(self._split(module, constants, refused))
 
     def _split(

@@ -9,8 +9,8 @@ from typing import Any
 from torch import fx
 
 from tilec.api.warn_once import warn_once
+from tilec.api.while_compiling import NotReadyError
 from tilec.errors import UsageError
-from tilec.torch_backend.compiled_graph import NotReadyError
 from tilec.torch_backend.numbers_as_extents import WithExtents
 from tilec.torch_backend.report import MORE, reason_of
 
@@ -18,6 +18,9 @@ log = logging.getLogger("tilec")
 
 Boxed = Callable[[list[Any]], Any]
 """Takes all arguments in one list, which it empties, and returns the list of results."""
+
+Again = Callable[[Exception, list[Any]], Boxed | None]
+"""What runs a graph from now on whose compilation failed after the first calls, for its arguments; None: PyTorch."""
 
 
 class Rescued:
@@ -27,8 +30,11 @@ class Rescued:
 
     _boxed_call = True
 
-    def __init__(self, compiled: Boxed, module: fx.GraphModule, numbers: WithExtents, strict: bool) -> None:
+    def __init__(
+        self, compiled: Boxed, module: fx.GraphModule, numbers: WithExtents, strict: bool, again: Again
+    ) -> None:
         self._compiled: Boxed | None = compiled
+        self._again = again
         self._module = module
         self._numbers = numbers if numbers.positions else None
         self._strict = strict
@@ -49,7 +55,8 @@ class Rescued:
                 failed = error
                 log.debug("a compiled graph failed", exc_info=True)
                 if not isinstance(error, UsageError):
-                    self._compiled = None
+                    self._compiled, self._numbers = self._again(error, given), None
+                    failed = error if self._compiled is None else None
         args.clear()
         results = self._module(*given)
         if failed is not None:
