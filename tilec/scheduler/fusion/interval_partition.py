@@ -34,15 +34,13 @@ def partition_intervals(costs: GroupCosts, patience: int, advance: Advance = no_
             for memory, news in zip(costs.memories, answer() or (), strict=False):
                 memory.update((key, value) for key, value in news.items() if key not in memory)
             whole.go_to(stretch.stop)
-    return whole.settle()
+    return whole.groups()
 
 
 def _new_costs(costs: GroupCosts, patience: int, stretch: range) -> tuple[dict[Any, Any], ...]:
     """Entries that a stretch of the order adds to the tables by content."""
     before = [len(memory) for memory in costs.memories]
-    cuts = _Cuts(costs, patience, stretch.start)
-    cuts.go_to(stretch.stop)
-    cuts.settle()
+    _Cuts(costs, patience, stretch.start).go_to(stretch.stop)
     return tuple(
         dict(islice(memory.items(), count, None)) for memory, count in zip(costs.memories, before, strict=True)
     )
@@ -51,11 +49,7 @@ def _new_costs(costs: GroupCosts, patience: int, stretch: range) -> tuple[dict[A
 @dataclass(frozen=True)
 class _Cuts:
     """The cheapest cuts of parts from `first` on: for every place the cost of the parts before it, and where the last
-    of their groups begins.
-
-    starts  for every place where a group before it may begin
-    opened  contents of groups that were looked at closely: others are taken for what they come to at best
-    """
+    of their groups begins."""
 
     costs: GroupCosts
     patience: int
@@ -63,27 +57,17 @@ class _Cuts:
     advance: Advance = no_advance
     best: list[float] = field(default_factory=lambda: [0.0])
     cut: list[int] = field(default_factory=list)
-    starts: list[tuple[int, ...]] = field(default_factory=list)
-    opened: set[object] = field(default_factory=set)
 
     def go_to(self, stop: int) -> None:
-        """Find the cheapest cuts of the parts up to another place, by first looks."""
+        """Find the cheapest cuts of the parts up to another place."""
         for end in range(self.first + len(self.best), stop + 1):
-            self.starts.append(self._starts(end))
-            self._place(end)
+            cost, start = self._last(end)
+            self.best.append(cost)
+            self.cut.append(start)
             self.advance(end, len(self.costs.problem.parts))
 
-    def settle(self) -> tuple[tuple[int, ...], ...]:
-        """The cheapest cut of all parts so far, of groups that were looked at closely: no other one comes to less at
-        best."""
-        while unopened := {key for group in self._groups() if (key := self.costs.key(group)) not in self.opened}:
-            self.opened.update(unopened)
-            self.best[1:], self.cut[:] = [], []
-            for end in range(self.first + 1, self.first + len(self.starts) + 1):
-                self._place(end)
-        return self._groups()
-
-    def _groups(self) -> tuple[tuple[int, ...], ...]:
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The cheapest cut of all parts so far."""
         groups: list[tuple[int, ...]] = []
         end = self.first + len(self.cut)
         while end > self.first:
@@ -91,43 +75,32 @@ class _Cuts:
             end = groups[-1][0]
         return tuple(reversed(groups))
 
-    def _place(self, end: int) -> None:
-        """Note the least cost of the parts before a place, and where the last of their groups begins."""
-        found = [(self._before(start) + self._cost(start, end), start) for start in self.starts[end - self.first - 1]]
-        cost, start = min(found, key=lambda each: each[0])
-        self.best.append(cost)
-        self.cut.append(start)
-
-    def _starts(self, end: int) -> tuple[int, ...]:
-        """Where a group before a place may begin, the latest first."""
+    def _last(self, end: int) -> tuple[float, int]:
+        """The least cost of the parts before a place, and where the last of their groups begins."""
         costs, problem = self.costs, self.costs.problem
         inside = problem.inside
         where = next(start for start in range(end - 1, -1, -1) if start not in inside)
-        found = [where]
-        nearest = self._before(where) + self._cost(where, end) if end not in inside else inf
-        worse = 0
+        least = self._before(where) + costs.total([tuple(range(where, end))]) if end not in inside else inf
+        promising: list[tuple[float, int]] = []
+        nearest, worse = least, 0
         for start in range(where - 1, self.first - 1, -1):
             if start in inside or end in inside or self._before(start) == inf or not problem.joins(start, end):
                 continue
             bound = costs.lower_bound(tuple(range(start, end)))
             worse += 1
             if not isinstance(bound, Refusal):
-                found.append(start)
                 about = self._before(start) + problem.look(tuple(range(start, end))).objective
+                promising.append((about, start))
                 nearest, worse = min(nearest, about), worse if about >= nearest else 0
             elif bound.code in ("capacity", "length"):
                 break  # what is put before these parts takes room as well
             if worse > self.patience:
                 break
-        return tuple(found)
-
-    def _cost(self, start: int, end: int) -> float:
-        """What the group of some parts costs, at best if it was not looked at closely; infinite if it may be none."""
-        if end in self.costs.problem.inside:
-            return inf
-        group = tuple(range(start, end))
-        cost = self.costs.cost(group) if self.costs.key(group) in self.opened else self.costs.at_best(group)
-        return inf if isinstance(cost, Refusal) else cost
+        for _, start in sorted(promising):
+            cost = costs.cost(tuple(range(start, end)), least - self._before(start))
+            if not isinstance(cost, Refusal) and self._before(start) + cost < least:
+                least, where = self._before(start) + cost, start
+        return least, where
 
     def _before(self, start: int) -> float:
         return self.best[start - self.first]

@@ -28,17 +28,29 @@ from tilec.scheduler.tiling.tile_candidates import MAX_CANDIDATES, candidates, t
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
+
+@dataclass(frozen=True, slots=True)
+class LookEffort:
+    """How closely a first look looks: candidate `sizes` of an iterator, and the fraction of what it finds that a closer
+    look finds at best."""
+
+    sizes: int
+    gain: float
+
+
+FIRST_LOOK = LookEffort(4, 0.7)
+"""Of many cores, among which more sizes deal tasks more evenly, and of scratchpads, whose tiles need reduce steps, of
+which a first look has none."""
+
+FEW_CORES = 2
+"""Cores with caches of which a first look tells more."""
+
+FIRST_LOOK_OF_FEW = LookEffort(8, 0.93)
+"""Of few cores. On two, plans of six networks are predicted to take what they take with four sizes and 0.7, but for
+0.15 %, and three of ten groups need no close look; with 16 cores small networks would lose up to a fifth."""
+
 CLOSE_LOOK_GAIN = 0.7
-"""A closer look is expected to find tiles that take no less than this fraction of what a first look found: reduce
-steps, of which a first look has none, leave room for larger tiles."""
-
-CACHED_CLOSE_LOOK_GAIN = 0.93
-"""The same where caches hold tiles, which seldom need steps.  With 0.93 and 8 sizes of an iterator plans of six
-networks are predicted to take what they take with 0.7 and 4, but for 0.15 %, and three of ten groups need no close
-look."""
-
-ROUGH = 8
-"""Candidate sizes of an iterator for a first look."""
+"""Register tiles that fit a group better are tried where these may bring it to this fraction of what it takes."""
 
 STEPPED = 3
 """Nodes of a group, those with the longest reductions, that reduce steps are tried for."""
@@ -99,13 +111,17 @@ def look(problem: TilingProblem) -> FirstLook:
             return FirstLook(held, inf, inf)
         objective += proportion(problem, other) * there
     mean = objective / (1 + len(further))
-    gain = CACHED_CLOSE_LOOK_GAIN if problem.target.is_cached else CLOSE_LOOK_GAIN
-    return FirstLook(held, mean, gain * mean)
+    return FirstLook(held, mean, _effort(problem).gain * mean)
+
+
+def _effort(problem: TilingProblem) -> LookEffort:
+    few = problem.target.is_cached and problem.target.cores <= FEW_CORES
+    return FIRST_LOOK_OF_FEW if few else FIRST_LOOK
 
 
 def _rough(problem: TilingProblem) -> tuple[int, float]:
     """What a few candidates hold at least and come to at best, at one size of every symbol."""
-    sizes = candidates(problem, choices=ROUGH)
+    sizes = candidates(problem, choices=_effort(problem).sizes)
     if problem.chain is None:
         found = estimate(problem, sizes, {})
     else:
