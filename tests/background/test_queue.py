@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -34,6 +35,15 @@ def test_damaged_orders_are_none(tmp_path):
     (queue.folder / order("c").name).write_text((queue.folder / order("a").name).read_text())
     assert [each.what for each in queue.waiting()] == ["a.onnx"]
     assert not queue.has(order("b"))
+
+
+def test_orders_whose_result_is_there_are_none(tmp_path):
+    queue, done = Queue(tmp_path), replace(order("a"), result=str(tmp_path / "made"))
+    queue.add(done)
+    assert queue.waiting() == [done]
+    (tmp_path / "made").mkdir()
+    assert queue.waiting() == []
+    assert not queue.has(done)
 
 
 def test_nobody_else_may_write_orders(tmp_path):

@@ -72,8 +72,12 @@ def _killed(world: World, queue: Queue, number: int, moment: float) -> Iterator[
     else:
         yield from _of(ended(program), number, world, "compiled", "the program")
     yield from _of(_served(world), number, world, "compiled", "the next program")
-    if queue.waiting() or queue.failures():
-        yield f"{queue.waiting()} {queue.failures()} are left in the queue"
+    end = time.monotonic() + LONG
+    while queue.waiting() and time.monotonic() < end:  # an order goes a moment after its model is there
+        time.sleep(0.02)
+    left = [each.what for each in queue.waiting()] + [each.message for each in queue.failures()]
+    if left:
+        yield f"{left} are left in the queue"
 
 
 def _with_worker_killed(world: World, queue: Queue, number: int, program: subprocess.Popen[str]) -> Iterator[str]:

@@ -75,14 +75,14 @@ class Compiler:
                 self._ended.wait(PAUSE)
 
     def _run(self, order: Order) -> None:
-        """Run one order, unless its result is there."""
-        if order.result and Path(order.result).exists():
-            self._queue.remove(order)
-            return
+        """Run one order."""
         if order.begun >= BEGUN:
             self._fail(order, "CompilerError", f"the compiler was ended {order.begun} times before it was done")
             return
-        order = self._queue.begun(order, order.begun + 1)
+        try:
+            order = self._queue.begun(order, order.begun + 1)
+        except FileNotFoundError:  # somebody else has seen its result
+            return
         tell(self._queue.status_file, Status(order.what, time.time()))
         try:
             ended = self._outcome(order)

@@ -76,11 +76,12 @@ class Queue:
             (self.folder / order.name).unlink()
 
     def waiting(self) -> list[Order]:
-        """The orders in the queue, in the order in which they are run."""
+        """The orders in the queue, in the order in which they are run; those whose result is there are removed: a
+        compiler that was killed had no time to."""
         found = []
         for path in self._files("[0-9]*-*.json"):
             order = _read(Order, path)
-            if order is None or order.name != path.name:
+            if order is None or order.name != path.name or (order.result and Path(order.result).exists()):
                 with suppress(OSError):
                     path.unlink()
                 continue
