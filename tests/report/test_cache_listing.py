@@ -15,6 +15,7 @@ PLACES = {
     "models": f"models/{A}/model.onnx",
     "structures": f"structures/{A}",
     "graphs": f"graphs/{A}",
+    "queue": f"queue/host/3-{A}.json",
     "digests": f"digests/{A}",
     "objects": "objects/tilec_add_00ff-0123456789abcdef.o",
     "bounds": f"bounds/{A}.json",

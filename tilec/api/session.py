@@ -20,6 +20,7 @@ from tilec.api.model import Model
 from tilec.api.model_source import Opened, Source, open_model, request_for, with_inputs
 from tilec.api.options import RunOptions, SessionOptions
 from tilec.api.profile import Profile
+from tilec.api.recording import FOLDER
 from tilec.api.serving import Range, Serving, bound_symbols, named_sizes
 from tilec.api.specializations import chosen_mode
 from tilec.api.values import OrtValue
@@ -89,7 +90,8 @@ class InferenceSession:
         bound, ranges = named_sizes(self._opened.header, sizes or {})
         named = {**self._options.given_sizes(), **bound}
         threads = self._options.intra_op_num_threads or None
-        usual: WhileCompiling = "wait" if device != HOST or self._options.use_deterministic_compute else "fallback"
+        waits = device != HOST or self._options.use_deterministic_compute or bool(os.environ.get(FOLDER))
+        usual: WhileCompiling = "wait" if waits else "fallback"  # what is recorded are runs of compiled code
         meanwhile = self._meanwhile or chosen_while_compiling(while_compiling, recipe, usual)
         self._serving = Serving(threads, meanwhile, self._detached, mode, named, ranges)
         self._names = [port.name for port in self._opened.header.outputs]
