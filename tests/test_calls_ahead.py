@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from unittest import mock
 
 import pytest
 
@@ -105,3 +106,27 @@ def test_nothing_runs_after_an_interrupt() -> None:
 def test_no_process_is_forked_for_nothing() -> None:
     with CallsAhead(2):
         assert left() == []
+
+
+def unsendable(number: int) -> object:
+    """A result that no process can send."""
+    return lambda: number
+
+
+def test_what_cannot_be_sent_is_computed_here() -> None:
+    with CallsAhead(2) as ahead:
+        assert ahead.result("a", unsendable, 5)() == 5
+
+
+def out_of_processes(number: int) -> int:
+    """The first call, after which no process can be forked."""
+    os.fork = mock.Mock(side_effect=BlockingIOError)  # in the child alone
+    return number
+
+
+def test_where_no_more_processes_can_be_forked_calls_are_computed() -> None:
+    with CallsAhead(3) as ahead:
+        assert ahead.result("a", out_of_processes, 1) == 1
+        for key in "bcd":
+            ahead.begin(key, together, 0)
+        assert len([ahead.result(key, together, 0) for key in "bcd"]) == 3

@@ -131,7 +131,11 @@ def _serve_all(connections: Sequence[Connection], others: Sequence[Connection], 
         return
     for number, connection in enumerate(rest):
         own = os.getpid()
-        if os.fork() == 0:
+        try:
+            child = os.fork()
+        except OSError:  # the ends that are closed below say so: what they are sent is computed elsewhere
+            break
+        if child == 0:
             for other in (first, *rest[:number], *rest[number + 1 :]):
                 other.close()
             _begin_child(own)
@@ -161,7 +165,7 @@ def _answer(connection: Connection) -> bool:
         answer = None, error
     try:
         connection.send(answer)
-    except OSError:
+    except Exception:  # nobody is there, or it cannot be sent: it is computed elsewhere
         return False
     return True
 

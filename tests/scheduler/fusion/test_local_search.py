@@ -1,6 +1,7 @@
 """reconsider: nodes leave the registers of a part, and move to a group beside their own, where that gains."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -129,3 +130,24 @@ def test_changes_of_parts_that_are_alike_are_tried_a_few_times(monkeypatch: pyte
 
     monkeypatch.setattr(FusionProblem, "look", look)
     assert counted(12) == counted(6)
+
+
+def test_cuts_of_a_long_part_are_tried_by_what_is_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is looked at does not grow with a chain of the same few functions."""
+    original, looks = FusionProblem.look, [0]
+
+    def look(self: FusionProblem, members: Sequence[int]) -> tuple[int, float, float]:
+        looks[0] += 1
+        return original(self, members)
+
+    def counted(length: int) -> int:
+        functions = ("exp", "tanh", "abs")
+        nodes = [(f"t{n + 1}[s, m] = {functions[n % 3]}(t{n}[s, m])", {"s": 64, "m": 8}) for n in range(length)]
+        graph = make_graph({"t0": (64, 8)}, nodes, [f"t{length}"])
+        problem = replace(problem_of(graph, ZEN5), parts=(graph.nodes,))
+        looks[0] = 0
+        local_search(problem, separate_parts(problem, {}), {}, LocalSearch())
+        return looks[0]
+
+    monkeypatch.setattr(FusionProblem, "look", look)
+    assert counted(60) == counted(30) > 0

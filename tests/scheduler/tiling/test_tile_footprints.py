@@ -1,10 +1,13 @@
 """windows: what a tile needs of every tensor, wherever it lies: hulls of all reads, shares of guarded ones."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scheduler.graphs import make_graph
+from scheduler.models import attention, convolutions
 
 from tests.lower.cases import Case
 from tilec.ir.expr import Const
@@ -13,7 +16,8 @@ from tilec.ir.intervals import Candidates
 from tilec.ir.lifetimes import statements
 from tilec.ir.program import Allocate
 from tilec.ir.propagate import propagate
-from tilec.scheduler.analysis.window_propagation import propagate_windows
+from tilec.scheduler.analysis.window_propagation import extents_of, propagate_windows
+from tilec.scheduler.tiling import tile_footprints as footprints
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, shapes_of, tile_footprints
 
 
@@ -182,3 +186,30 @@ def test_windows_of_several_readers_are_joined_before_they_are_moved_inside(tile
     case = Case(texts, extents, {"x": (16,)}, {"l2": {"y": {"i": tile}}})
     buffers = [s.buffer for s in statements(case.program().body) if isinstance(s, Allocate)]
     assert [b.shape for b in buffers if (b.tensor, b.level) == ("p", "l2")] == [(Const(tile + 6),)]
+
+
+@pytest.mark.parametrize("graph", [attention(), attention("batch", "tokens"), convolutions()])
+@given(data=st.data())
+def test_nodes_that_read_at_their_own_point_are_seen_as_any_other(graph: Graph, data: st.DataObject) -> None:
+    """They take the box of their reader without arithmetic: the numbers are those of the arithmetic."""
+    numbers = Candidates({symbol: data.draw(st.integers(1, 9)) for symbol in graph.symbols})
+    last = data.draw(st.integers(1, len(graph.nodes)))
+    nodes = graph.nodes[:last]
+    final, shapes = nodes[-1].expr, shapes_of((n.expr for n in nodes), graph)
+    extents = extents_of(final, numbers)
+    tiles = {
+        i: np.asarray(data.draw(st.lists(st.integers(1, extents[i]), min_size=3, max_size=3))) for i in final.spatial
+    }
+    one = tile_footprints(nodes, tiles, {}, shapes, numbers)
+    with mock.patch.object(footprints, "plain_reads", return_value=None):
+        other = tile_footprints(nodes, tiles, {}, shapes, numbers)
+    for field in ("elements", "shares", "fills"):
+        found, wanted = getattr(one, field), getattr(other, field)
+        assert found.keys() == wanted.keys()
+        for tensor in found:
+            assert np.array_equal(*np.broadcast_arrays(found[tensor], wanted[tensor])), tensor
+    assert one.boxes.keys() == other.boxes.keys()
+    for node, box in one.boxes.items():
+        for iterator, ends in box.items():
+            for end, expected in zip(ends, other.boxes[node][iterator], strict=True):
+                assert np.array_equal(*np.broadcast_arrays(end, expected))

@@ -57,14 +57,15 @@ class GroupCosts:
         A group whose lower bound is not below a `limit` is refused as slower, without a close look.
         """
         if limit < inf:
-            bound = self.at_best(members)
+            bound = self.lower_bound(members)
             if isinstance(bound, Refusal):
                 return bound
+            bound = max(bound, self._expected(members))
             if bound >= limit:
                 return refusal("", "", "slower", **cost_numbers(bound, limit, self.problem))
         cost = self.tried.get(members)
         if cost is None:
-            key = self.key(members)
+            key = self._key(members)
             if key not in self.alike:
                 bound = self.lower_bound(members)
                 self.alike[key] = bound if isinstance(bound, Refusal) else self._cost(members)
@@ -84,15 +85,10 @@ class GroupCosts:
 
     def lower_bound(self, members: tuple[int, ...]) -> float | Refusal:
         """Cost that a group cannot fall short of, or why it may not be one, by bounds and a few candidates."""
-        key = self.key(members)
+        key = self._key(members)
         if key not in self.bounds:
             self.bounds[key] = self._lower_bound(members)
         return self.bounds[key]
-
-    def at_best(self, members: tuple[int, ...]) -> float | Refusal:
-        """What a group is expected to cost at least once it is looked at closely, or why it may not be one."""
-        bound = self.lower_bound(members)
-        return bound if isinstance(bound, Refusal) else max(bound, self._expected(members))
 
     def _expected(self, members: tuple[int, ...]) -> float:
         """Cost that a close look finds at best, by what a first look found; nothing is known of chains."""
@@ -100,8 +96,7 @@ class GroupCosts:
             return 0.0
         return self.problem.look(members).hoped
 
-    def key(self, members: tuple[int, ...]) -> object:
-        """The content of a group that its cost depends on."""
+    def _key(self, members: tuple[int, ...]) -> object:
         if members not in self.keys:
             key = self.problem.key(members, self.problem.leaving(members))
             self.keys[members] = key, tuple(self.single[n] for n in members)
