@@ -10,6 +10,7 @@ from cli.models import save, value
 from onnx import helper, numpy_helper
 
 from tilec.pipeline import Job, compile_model
+from tilec.spec.resolve import resolve_device
 
 
 class Told(Quiet):
@@ -79,6 +80,19 @@ def test_numbers_in_code_and_shapes_are_planned_anew(tmp_path: Path, changed: di
     compile_model(job(Told()), model, fresh)
     assert KEPT not in listener.notes
     assert files(folder) == files(fresh)
+
+
+def test_code_for_a_gpu_is_kept(tmp_path: Path) -> None:
+    source = resolve_device("a100")
+    jobs = [replace(job(Told()), device=source, device_text="") for _ in range(3)]
+    model, folder, fresh = write(tmp_path / "model.onnx", seed=1), tmp_path / "out", tmp_path / "fresh"
+    compile_model(jobs[0], model, folder, last="codegen")
+    write(model, seed=2)
+    compile_model(jobs[1], model, folder, last="codegen")
+    compile_model(jobs[2], model, fresh, last="codegen")
+    assert KEPT in jobs[1].listener.notes
+    same = {path.name: path.read_bytes() for path in fresh.iterdir() if path.is_file() and path.name != "run.json"}
+    assert {name: (folder / name).read_bytes() for name in same} == same
 
 
 def test_what_another_job_made_is_not_taken_over(tmp_path: Path) -> None:
