@@ -99,7 +99,7 @@ def test_digests_are_remembered_while_a_file_stays_as_it_is(tmp_path, monkeypatc
     cache.digest(file)
     cache.digest(file)  # written a moment ago: its times might not show another write
     assert len(read) == 2
-    monkeypatch.setattr("tilec.api.cache._SETTLED", -1)
+    monkeypatch.setattr("tilec.api.cache.SETTLED", -1)
     cache.digest(file)
     assert cache.digest(file) == "d" * 64
     assert len(read) == 3
@@ -175,7 +175,7 @@ def test_a_damaged_compiled_model_is_compiled_again(tmp_path, counted, file, dat
 
 
 def test_damaged_notes_are_written_anew(tmp_path, counted, monkeypatch):
-    monkeypatch.setattr("tilec.api.cache._SETTLED", -1)
+    monkeypatch.setattr("tilec.api.cache.SETTLED", -1)
     (tmp_path / "model.onnx").write_bytes(models.affine().SerializeToString())
     tilec.InferenceSession(tmp_path / "model.onnx", cache=tmp_path)
     notes = [*tmp_path.glob("digests/*"), *tmp_path.glob("models/*/header-*.json")]

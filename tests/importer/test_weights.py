@@ -13,8 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.importer.reference import compare, normal, run
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
+from tilec.importer.element_types import ELEMENT_TYPES
 from tilec.importer.loader import load_model
-from tilec.importer.weights import ELEMENT_TYPES
 from tilec.ir.graph import Inline, WeightRef
 from tilec.ir.types import TTYPES, numpy_dtype
 

@@ -1,15 +1,13 @@
 """What run.json tells of the programs that made the artifacts beside it."""
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 
-import tilec
+from tilec.artifact import tools
 from tilec.errors import TilecError
 from tilec.pipeline import read_run
-from tilec.pipeline.provenance import _sources, outdated, tools, write_run
+from tilec.pipeline.provenance import outdated, write_run
 
 
 def test_what_the_programs_of_now_made_is_up_to_date(tmp_path):
@@ -53,23 +51,3 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(TilecError, match="file"):
         write_run("import", tmp_path / "file", None)
-
-
-def test_versions_of_all_are_told():
-    found = tools()
-    assert found["tilec"].startswith(f"{tilec.__version__} ")
-    assert {"numpy", "onnx", "onnxruntime"} <= {name for name, version in found.items() if version}
-
-
-def test_a_changed_source_is_another_tilec_and_another_place_is_not(tmp_path):
-    root, copy = Path(tilec.__file__).parent, tmp_path / "tilec"
-    shutil.copytree(root, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    (here,) = _sources(root)
-    assert tools()["tilec"].endswith(f" {here}")
-    assert _sources(copy) == (here,)
-    (copy / "errors.py").write_text("")
-    assert _sources(copy) != (here,)
-
-
-def test_a_package_in_an_archive_has_no_files(tmp_path):
-    assert _sources(tmp_path / "tilec.zip" / "tilec") == ()

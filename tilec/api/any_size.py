@@ -26,7 +26,7 @@ class Attempt:
         if not self.request.key:
             return None
         try:
-            return self._note.read_text(encoding="utf-8")
+            return self._note.read_text(encoding="utf-8") or None
         except (OSError, UnicodeDecodeError):
             return None
 

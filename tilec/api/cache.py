@@ -8,20 +8,17 @@ sessions/   compiled models, by everything that they depend on; a folder is ther
 """
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilec.artifact import digest_file, digest_object, locked, write_text
-from tilec.errors import TilecError, unreadable
+from tilec.artifact import SETTLED, digest_file, digest_object, locked, put_text
+from tilec.errors import unreadable
 
-_SETTLED = 2.0
-"""Seconds after which a file's times tell that it was not written again: coarser clocks are not in use."""
-
-_DIGITS = 64
-"""Of a sha256."""
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 _KEY = 32
 """Digits of a digest that name a folder."""
@@ -51,19 +48,18 @@ class Cache:
         note = self.root / "digests" / digest_object(seen)[:_KEY]
         with suppress(OSError, UnicodeDecodeError):
             known = note.read_text(encoding="ascii")
-            if len(known) == _DIGITS:
+            if _SHA256.fullmatch(known):
                 return known
         digest = digest_file(path)
-        if time.time() - max(state.st_mtime, state.st_ctime) > _SETTLED:
+        if time.time() - max(state.st_mtime, state.st_ctime) > SETTLED:
             self.keep(note, digest)
         return digest
 
     def keep(self, path: Path, text: str) -> None:
         """Write something that can be found out again; a folder that cannot be written is no error."""
-        try:
-            write_text(path, text)
-        except TilecError:
-            return
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            put_text(path, text)
 
     def beside(self, folder: Path) -> "Cache":
         """A cache in an empty folder for models that nobody else will ask for: objects and structures are those of

@@ -1,9 +1,11 @@
 """Facts about a model before it is compiled: inputs, outputs, symbolic sizes, metadata.
 
-It is read from the model once and kept as JSON in the cache: the next start needs no onnx.
+It is read from the model once, without onnx, and kept as JSON in the cache.
 """
 
-from collections.abc import Iterable, Mapping
+import mmap
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,9 @@ from typing import Any
 from tilec.api.elements import type_name
 
 Extent = int | str | None
+
+_EXTERNAL = 1
+"""Where a tensor's values are that lie in a file beside the model."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +75,17 @@ def read_header(path: Path, freed: Iterable[str] = ()) -> Header:
 
     Raises UsageError when the file cannot be read, ConfigError when it is no ONNX model.
     """
-    from tilec.importer.loader import load_structure
-
-    found = load_structure(path)
-    graph, freed = found.proto.graph, set(freed)
-    stored = {tensor.name for tensor, _ in found.tensors} - freed
+    model, tensors = _structure(path)
+    graph, freed = model.graph, set(freed)
+    stored = {tensor.name for tensor in tensors} - freed
     stored |= {sparse.values.name for sparse in graph.sparse_initializer}
     given = [info for info in graph.input if info.name not in stored]
-    defaults = [info for info in graph.input if info.name in stored] if found.proto.ir_version >= 4 else []
+    defaults = [info for info in graph.input if info.name in stored] if model.ir_version >= 4 else []
     extents, symbols = _extents(given, path.name)
     external = {
         as_text(entry.value)
-        for tensor, _ in found.tensors
-        if tensor.data_location == tensor.EXTERNAL
+        for tensor in tensors
+        if tensor.data_location == _EXTERNAL
         for entry in tensor.external_data
         if entry.key == "location"
     }
@@ -91,9 +94,25 @@ def read_header(path: Path, freed: Iterable[str] = ()) -> Header:
         tuple(_described(info) for info in graph.output),
         tuple(_described(info) for info in defaults),
         symbols,
-        _metadata(found.proto),
+        _metadata(model),
         tuple(sorted(external)),
     )
+
+
+def _structure(path: Path) -> tuple[Any, Sequence[Any]]:
+    """The model without its nodes, and its initializers without their values."""
+    from tilec.importer.messages import MODEL, read_message
+    from tilec.importer.wire import WireError
+
+    with suppress(OSError, ValueError, WireError), path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        model = read_message(MODEL, data, 0, len(data))
+        if model.HasField("graph") and model.opset_import:
+            return model, model.graph.initializer
+    from tilec.importer.loader import load_structure
+
+    found = load_structure(path)  # says best what is wrong
+    return found.proto, [tensor for tensor, _ in found.tensors]
 
 
 def _extents(infos: Iterable[Any], file: str) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:

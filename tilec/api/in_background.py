@@ -11,10 +11,9 @@ from pathlib import Path
 from tilec.api.cache import Cache
 from tilec.api.failures import error_of
 from tilec.api.request import Request, keyed
-from tilec.artifact import digest_object, encode
+from tilec.artifact import digest_object, encode, tools
 from tilec.background import Order, Queue, order_of, start
 from tilec.errors import TilecError
-from tilec.pipeline.provenance import tools
 from tilec.spec.resolve import UnmeasuredError
 
 log = logging.getLogger("tilec")

@@ -16,9 +16,8 @@ from tilec.api.header import Header, read_header
 from tilec.api.options import EXTERNAL_FOLDER, SessionOptions
 from tilec.api.request import Request, SizeRange
 from tilec.api.values import plain
-from tilec.artifact import decode, digest_bytes, digest_object, encode, pretty, write_bytes
+from tilec.artifact import decode, digest_bytes, digest_object, encode, pretty, tools, write_bytes
 from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean, unreadable
-from tilec.pipeline.provenance import tools
 
 NO_RANGES: Mapping[str, SizeRange] = MappingProxyType({})
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tilec.api.cache_eviction import LIMIT_VARIABLE
-from tilec.artifact import digest_bytes, digest_file, digest_object
-from tilec.pipeline.provenance import tools
+from tilec.artifact import digest_bytes, digest_file, digest_object, tools
 
 SizeRange = tuple[int, int | None, int]
 """The least and the largest size (None: no limit), and the number that divides all."""

@@ -260,6 +260,6 @@ class InferenceSession:
 
 
 def _default_cache() -> Path:
-    from tilec.spec.probe import cache_folder
+    from tilec.artifact import cache_folder
 
     return cache_folder()

@@ -67,6 +67,19 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode())
 
 
+def put_text(path: Path, text: str) -> None:
+    """Write what can be found out again into a folder that exists: atomically, but a machine that stops may lose it,
+    or leave damage. Raises OSError."""
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        os.replace(aside, path)
+    except BaseException:
+        with suppress(OSError):
+            aside.unlink()
+        raise
+
+
 def touch(path: Path) -> None:
     """Set the modification time of `path` to now without changing its bytes, for make; where nothing may be written it
     stays."""

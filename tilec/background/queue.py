@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tilec.artifact import decode, digest_bytes, encode, is_locked, locked_within
+from tilec.artifact import decode, digest_bytes, encode, is_locked, locked_within, put_text
 from tilec.background.failure import Failure
 from tilec.background.order import Order
 from tilec.background.status import Status, told
@@ -197,14 +196,7 @@ class Queue:
 
 def _put(path: Path, value: Any) -> None:
     """Let a value appear in a file. Raises OSError."""
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        aside.write_text(json.dumps(encode(value)), encoding="utf-8")
-        os.replace(aside, path)
-    except BaseException:
-        with suppress(OSError):
-            aside.unlink()
-        raise
+    put_text(path, json.dumps(encode(value)))
 
 
 def _read(kind: type[T], path: Path) -> T | None:

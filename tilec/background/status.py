@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilec.artifact import decode, encode
+from tilec.artifact import decode, encode, put_text
 from tilec.errors import ArtifactError
 
 
@@ -36,10 +35,8 @@ class Status:
 
 def tell(path: Path, status: Status) -> None:
     """Write a status; a place that cannot be written is no error, and a machine that ends may lose it."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with suppress(OSError):
-        aside.write_text(json.dumps(encode(status)), encoding="utf-8")
-        os.replace(aside, path)
+        put_text(path, json.dumps(encode(status)))
 
 
 def told(path: Path) -> Status | None:

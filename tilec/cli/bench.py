@@ -165,8 +165,7 @@ def _of_zoo(console: Console, name: str, batch: int, device: str | None) -> Stag
     from importlib.resources import files
 
     from tilec import zoo
-    from tilec.artifact import digest_bytes
-    from tilec.spec.probe import cache_folder
+    from tilec.artifact import cache_folder, digest_bytes
 
     sources = sorted(file.name for file in files("tilec.zoo").iterdir() if file.name.endswith(".py"))
     version = digest_bytes(b"".join(files("tilec.zoo").joinpath(source).read_bytes() for source in sources))[:12]

@@ -40,11 +40,11 @@ def list_(console: Console, kind: Kind = None, json: AsJson = False) -> None:
     tilec cache list --kind sessions
     tilec cache list --json
     """
+    from tilec.artifact import cache_folder
     from tilec.background import Queue
     from tilec.cli.background import compiler_lines, compiler_to_json
     from tilec.report.cache_listing import KINDS, entries, require_kinds, total
     from tilec.report.formatting import bytes_text
-    from tilec.spec.probe import cache_folder
 
     root, now, kinds = cache_folder(), time.time(), require_kinds(kind or ())
     cached = list(entries(root, kinds, now))
@@ -89,8 +89,8 @@ def stop(console: Console) -> None:
 
     TILEC_WHILE_COMPILING=wait lets sessions compile themselves.
     """
+    from tilec.artifact import cache_folder
     from tilec.background import Queue
-    from tilec.spec.probe import cache_folder
 
     queue = Queue(cache_folder())
     try:
@@ -124,10 +124,10 @@ def why(
     from tilec.api.any_size import Attempt, with_sizes
     from tilec.api.cache import Cache
     from tilec.api.compiling import available
+    from tilec.artifact import cache_folder
     from tilec.cli.cache_neighbours import asked, compiled, differences
     from tilec.cli.cache_request import request_of, sizes_of
     from tilec.report.cache_listing import entries
-    from tilec.spec.probe import cache_folder
     from tilec.spec.resolve import resolve_device
 
     root = cache_folder()
@@ -185,9 +185,9 @@ def clear(
 
     Models that a process has loaded stay in its memory; weights stay while a compiled model has them.
     """
+    from tilec.artifact import cache_folder
     from tilec.report.cache_listing import entries, remove, require_kinds, total, without_shared
     from tilec.report.formatting import bytes_text
-    from tilec.spec.probe import cache_folder
 
     root, now, least = cache_folder(), time.time(), _seconds(older_than)
     old = [e for e in entries(root, require_kinds(kind or ()), now) if e.age(now) >= least]

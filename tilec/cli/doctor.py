@@ -71,8 +71,8 @@ def _machine(name: str) -> "Check":
 
 def _cache() -> "Iterator[Finding]":
     from tilec.api.cache_eviction import limit_bytes
+    from tilec.artifact import cache_folder
     from tilec.report.doctor.cache import cache
-    from tilec.spec.probe import cache_folder
 
     yield from cache(cache_folder(), limit_bytes())
 

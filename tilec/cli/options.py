@@ -180,8 +180,8 @@ def job_on_device(
 
     With `show` the recipe in effect is printed instead and None returned.
     """
+    from tilec.artifact import cache_folder
     from tilec.spec.effective import effective_recipe
-    from tilec.spec.probe import cache_folder
     from tilec.spec.resolve import HOST, resolve_device
 
     beside = folder / DEVICE_FILE

@@ -121,8 +121,8 @@ def _compiled(
     of this run, whose arrays, random inputs and sizes are `named`. Raises UsageError for an unknown input or size."""
     from tilec.api.any_size import compiled_already, compiled_for
     from tilec.api.model_source import open_file
+    from tilec.artifact import cache_folder
     from tilec.cli.cache_request import request_of, sizes_of
-    from tilec.spec.probe import cache_folder
 
     given, random, sizes = named
     request = request_of(model, bound, device, recipe, cache_folder())

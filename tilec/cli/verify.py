@@ -128,9 +128,9 @@ def _verified(
 ) -> "tuple[Artifact, VerifyOptions]":
     """The report, written unless it is fresh, and the options that it was made with. Raises VerificationMismatch when
     its verdict is a mismatch."""
+    from tilec.artifact import cache_folder
     from tilec.cli.plan_origin import plan_as_it_stands
     from tilec.cli.summary import placement_line, plan_line
-    from tilec.spec.probe import cache_folder
 
     stage = stage_named("verify")
     plan = read_source("plan", source.folder)

@@ -41,8 +41,7 @@ from tilec.ir.graph import Call, Constant, IndexRange, Inline, Node, Rounding, T
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.size_facts import SizeFacts
 from tilec.ir.text import text_of
-from tilec.ir.types import TTYPES, has_numpy_dtype, numpy_dtype, tensor_bytes
-from tilec.ir.verify.data import MAX_SIZE
+from tilec.ir.types import MAX_SIZE, TTYPES, has_numpy_dtype, numpy_dtype, tensor_bytes
 
 MAX_INLINE_ELEMENTS = 64
 """Maximal number of elements of a constant that is stored inline in the graph."""

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
-from tilec.importer.weights import ELEMENT_TYPES, element_type_name
+from tilec.importer.element_types import ELEMENT_TYPES, element_type_name
 from tilec.ir.node_labels import label
 
 OPSETS = range(7, 27)

@@ -10,10 +10,11 @@ import onnx
 
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer.check import OWN_DOMAINS, place_of
+from tilec.importer.element_types import ELEMENT_TYPES
 from tilec.importer.loader import Model
 from tilec.importer.named_values import NamedValue, type_of_value
 from tilec.importer.onnx_types import extents_text, type_text
-from tilec.importer.weights import ELEMENT_TYPES, Stored
+from tilec.importer.weights import Stored
 from tilec.ir.graph import Default
 from tilec.ir.node_labels import label
 from tilec.ir.types import TTYPES

@@ -11,9 +11,9 @@ from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer.check import OPSETS, OWN_DOMAINS, ordered
 from tilec.importer.context import FunctionKey, Functions
 from tilec.importer.control.region import Region
+from tilec.importer.element_types import ELEMENT_TYPES
 from tilec.importer.named_values import NamedValue
 from tilec.importer.value import Value
-from tilec.importer.weights import ELEMENT_TYPES
 from tilec.ir.expr import constant_value
 from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES

@@ -12,8 +12,9 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from tilec.errors import ConfigError, UsageError, unreadable
+from tilec.importer.element_types import ELEMENT_TYPES
 from tilec.importer.sparse import dense
-from tilec.importer.weights import ELEMENT_TYPES, Files, Stored, stored, whole
+from tilec.importer.weights import Files, Stored, stored, whole
 from tilec.importer.wire import BYTES, Buffer, Field, WireError, fields
 
 GRAPH = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number

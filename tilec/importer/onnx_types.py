@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx
 
-from tilec.importer.weights import ELEMENT_TYPES, element_type_name
+from tilec.importer.element_types import ELEMENT_TYPES, element_type_name
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, constant_value, variables
 from tilec.ir.size_facts import SizeFacts

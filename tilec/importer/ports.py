@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import onnx
-
 from tilec.errors import ConfigError, UnsupportedError, UsageError, did_you_mean
+from tilec.importer.element_types import ELEMENT_TYPES, LEFT_TO_ONNXRUNTIME, element_type_name
 from tilec.importer.names import Names, identifier
-from tilec.importer.weights import ELEMENT_TYPES, LEFT_TO_ONNXRUNTIME, element_type_name
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value, substitute, variables, walk
 from tilec.ir.text import parse_expr
-from tilec.ir.types import element_bytes
-from tilec.ir.verify.data import MAX_SIZE
+from tilec.ir.types import MAX_SIZE, element_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +67,8 @@ def _type_problem(proto: Any) -> str | None:
 
 
 def _element_problem(code: int) -> str | None:
+    import onnx
+
     if code == onnx.TensorProto.UNDEFINED:
         return "no element type"
     known = code in onnx.TensorProto.DataType.values()

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper, shape_inference
 
 from tilec.importer.check import OPSETS, OWN_DOMAINS, attributes_of, bodies, domain_of, opset_of, place_of
+from tilec.importer.element_types import ELEMENT_TYPES
 from tilec.importer.loader import Model, load_model
 from tilec.importer.old_operators import OldNode, in_opset_7
-from tilec.importer.weights import ELEMENT_TYPES
 from tilec.ir.node_labels import label
 
 MAX_SHOWN_ELEMENTS = 64

@@ -13,49 +13,12 @@ import onnx
 from numpy.typing import NDArray
 
 from tilec.errors import ConfigError, UnsupportedError
+from tilec.importer.element_types import ELEMENT_TYPES, LEFT_TO_ONNXRUNTIME, element_type_name
 from tilec.importer.wire import Buffer
 from tilec.ir.graph import WeightRef
 from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.ir.words import pack_codes, unpack_codes
 
-_NAMES = {
-    "FLOAT": "f32",
-    "DOUBLE": "f64",
-    "FLOAT16": "f16",
-    "BFLOAT16": "bf16",
-    "INT64": "i64",
-    "INT32": "i32",
-    "INT16": "i16",
-    "INT8": "i8",
-    "UINT64": "u64",
-    "UINT32": "u32",
-    "UINT16": "u16",
-    "UINT8": "u8",
-    "BOOL": "bool",
-    "FLOAT8E4M3FN": "e4m3fn",
-    "FLOAT8E4M3FNUZ": "e4m3fnuz",
-    "FLOAT8E5M2": "e5m2",
-    "FLOAT8E5M2FNUZ": "e5m2fnuz",
-    "FLOAT8E8M0": "e8m0",
-    "FLOAT4E2M1": "e2m1",
-    "INT4": "i4",
-    "UINT4": "u4",
-    "INT2": "i2",
-    "UINT2": "u2",
-}
-ELEMENT_TYPES: dict[int, str] = {onnx.TensorProto.DataType.Value(name): ttype for name, ttype in _NAMES.items()}
-"""ONNX element type -> tType."""
-
-
-def element_type_name(code: int) -> str:
-    """ONNX's name of an element type, for messages."""
-    try:
-        return str(onnx.TensorProto.DataType.Name(code))
-    except ValueError:
-        return f"number {code}"
-
-
-LEFT_TO_ONNXRUNTIME = "Let onnxruntime run it: leave --strict out."
 _DAMAGED = "The file is damaged; export it again."
 
 

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 Kind = Literal["float", "int", "uint", "bool"]
 
+MAX_SIZE = 1 << 40
+"""Maximal bytes of a tensor, and maximal extent of an iterator."""
+
 
 @dataclass(frozen=True, slots=True)
 class TType:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tilec.artifact import folder_locked, touch, write_text
+from tilec.artifact import cache_folder, folder_locked, touch, write_text
 from tilec.errors import TilecError, UnavailableError
 from tilec.spec.cpus import idle_share
 from tilec.spec.host import Cache, DotUnit, Host, read_host
@@ -30,12 +30,6 @@ RETRY = 600
 
 IDLE = 0.9
 """Idle share of the cores from which a measurement is repeated."""
-
-
-def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder of probed devices: `tilec` in XDG_CACHE_HOME, else in ~/.cache."""
-    home = environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "tilec"
 
 
 def probed_text(*, again: bool = False) -> str:

@@ -13,9 +13,7 @@ import torch
 from torch import fx
 
 from tilec.api.cache import Cache
-from tilec.artifact import digest_object
-from tilec.pipeline.provenance import tools
-from tilec.spec.probe import cache_folder
+from tilec.artifact import cache_folder, digest_object, tools
 from tilec.torch_backend.options import Options
 
 _KEY = 32

@@ -21,8 +21,8 @@ from torch import fx
 
 from tilec.api import InferenceSession, SessionOptions
 from tilec.api.cache import Cache
+from tilec.artifact import cache_folder
 from tilec.errors import TilecError, UnsupportedError
-from tilec.spec.probe import cache_folder
 from tilec.torch_backend.arrays import array_of, tensor_of
 from tilec.torch_backend.cards import is_on_card, require_native
 from tilec.torch_backend.known_shapes import KnownShapes

@@ -13,7 +13,7 @@ import numpy as np
 from tilec.abi.gpu_code import GpuCode, GpuKernel, size_at
 from tilec.abi.manifest import Manifest
 from tilec.abi.shape_program import ShapeProgram
-from tilec.artifact import decode
+from tilec.artifact import cache_folder, decode
 from tilec.emulator import ORDERS, EmulatedKernel, Emulation, KernelFault, Order, Region, Shape, compiler, emulated
 from tilec.emulator.emulate import sample
 from tilec.errors import UnavailableError, UsageError
@@ -27,7 +27,6 @@ from tilec.runtime.gpu.evaluate_numbers import NumbersEvaluator
 from tilec.runtime.gpu.executor import GpuExecutor
 from tilec.runtime.memory import aligned_array
 from tilec.runtime.session import Session
-from tilec.spec.probe import cache_folder
 from tilec.verify.inputs import Array
 from tilec.verify.program_files import damaged
 from tilec.verify.step_runner import Step, StepResult

@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from tests.importer.reference import normal, onnxruntime, run
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
-from tilec.importer.weights import ELEMENT_TYPES
+from tilec.importer.element_types import ELEMENT_TYPES
 from tilec.ir.types import TTYPES, numpy_dtype
 
 FLOATS = [T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ]

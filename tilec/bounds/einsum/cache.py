@@ -87,7 +87,7 @@ def key(einsum: Einsum, kind: Kind, tasks: Sequence[object] = ()) -> str:
 
 
 def _default_folder() -> Path:
-    from tilec.spec.probe import cache_folder
+    from tilec.artifact import cache_folder
 
     return cache_folder() / "bounds"
 

@@ -10,10 +10,11 @@ import onnx
 from tilec.importer.check import OWN_DOMAINS, needs, ordered
 from tilec.importer.context import Scope
 from tilec.importer.control.region import Region
+from tilec.importer.element_types import ELEMENT_TYPES, element_type_name
 from tilec.importer.named_values import NamedValue
 from tilec.importer.names import identifier
 from tilec.importer.value import Value
-from tilec.importer.weights import ELEMENT_TYPES, element_type_name, tensor_values
+from tilec.importer.weights import tensor_values
 
 NO_NAMES: Mapping[str, str] = {}
 

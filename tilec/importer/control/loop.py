@@ -10,11 +10,11 @@ from tilec.importer.control.counting import Condition, counters, entered, iterat
 from tilec.importer.control.region import Region
 from tilec.importer.control.repeat import repeated, repeats
 from tilec.importer.control.unroll import Budget, known, require_same_kind, stacked, zeros
+from tilec.importer.element_types import ELEMENT_TYPES
 from tilec.importer.formula import formula
 from tilec.importer.named_values import NamedValue
 from tilec.importer.ops.movement import reshaped
 from tilec.importer.value import Value
-from tilec.importer.weights import ELEMENT_TYPES
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, constant_value
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from tilec.importer.control.body import Body
 from tilec.importer.control.region import Region
 from tilec.importer.control.unroll import known, slice_of, stacked
+from tilec.importer.element_types import ELEMENT_TYPES, element_type_name
 from tilec.importer.named_values import Items, Maybe, NamedValue
 from tilec.importer.ops.movement import concatenated
 from tilec.importer.ops.slicing import sliced
 from tilec.importer.value import Value
-from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.expr import Const
 
 MAX_PARTS = 4096

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tilec.importer.element_types import ELEMENT_TYPES
 from tilec.importer.fold import literal
 from tilec.importer.fold_ratios import ratios_in
 from tilec.importer.forms import chosen
@@ -13,7 +14,7 @@ from tilec.importer.ratio import ceil, quotient, total
 from tilec.importer.registry import operator
 from tilec.importer.shapes import size_of
 from tilec.importer.value import Value
-from tilec.importer.weights import ELEMENT_TYPES, Stored
+from tilec.importer.weights import Stored
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Call, Const, Expr, constant_value, variables
 from tilec.ir.types import TTYPES

@@ -8,13 +8,13 @@ from functools import reduce
 import numpy as np
 from onnx import TensorProto
 
+from tilec.importer.element_types import ELEMENT_TYPES, element_type_name
 from tilec.importer.operator import Op
 from tilec.importer.ops.centering import less_mean
 from tilec.importer.ops.quantized import saturated
 from tilec.importer.registry import operator
 from tilec.importer.sums import summed
 from tilec.importer.value import Value
-from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.types import TTYPES, is_float, numpy_dtype
 
 UNARY = {

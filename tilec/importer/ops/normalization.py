@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tilec.importer.broadcasting import require_fit
+from tilec.importer.element_types import ELEMENT_TYPES, element_type_name
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op, count
 from tilec.importer.ops.centering import less_mean
@@ -16,7 +17,6 @@ from tilec.importer.ops.movement import reshaped
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
-from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.expr import Const, Expr
 
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilec.importer.broadcasting import fitted_index
+from tilec.importer.element_types import ELEMENT_TYPES, element_type_name
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
-from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Call, Const, Expr
 from tilec.ir.types import TTYPES, is_float, numpy_dtype

@@ -6,11 +6,11 @@ from math import pi
 
 import numpy as np
 
+from tilec.importer.element_types import ELEMENT_TYPES
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
-from tilec.importer.weights import ELEMENT_TYPES
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Call
 from tilec.ir.types import numpy_dtype

@@ -12,11 +12,8 @@ from tilec.ir.expr import COMPARISONS, Binary, Expr, constant_value, variables
 from tilec.ir.graph import Constant, IndexRange, Inline, Port, Tensor, WeightRef
 from tilec.ir.sizes import Constraint, SymbolRange, SymbolValue
 from tilec.ir.text import text_of
-from tilec.ir.types import TTYPES, is_ttype, numpy_dtype, tensor_bytes
+from tilec.ir.types import MAX_SIZE, TTYPES, is_ttype, numpy_dtype, tensor_bytes
 from tilec.ir.verify.structure import is_integer
-
-MAX_SIZE = 1 << 40
-"""Maximal bytes of a tensor, and maximal extent of an iterator."""
 
 NO_VALUES: Mapping[str, SymbolValue] = MappingProxyType({})
 
