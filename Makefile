@@ -13,7 +13,7 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-torch torch-functions torch-timing torch-models mutants replay fuzz fuzz-open fuzz-quantised outside exports quantised
+.PHONY: help demo test test-all slow-tests test-torch torch-functions torch-timing torch-models mutants replay fuzz fuzz-open fuzz-quantised outside exports quantised
 .PHONY: faults odd-values traces open-zoo gpu-zoo on-gpu conformance open-conformance lint format features schema
 .PHONY: docs docs-tables clean browser
 .DELETE_ON_ERROR:
@@ -39,6 +39,11 @@ test: browser $(READY) ## run the tests and check the ledger of features
 
 test-all: browser $(READY) ## run the slow sweeps too, and draw new random examples
 	$(BIN)/pytest -q $(APART) --ledger --hypothesis-profile=anew
+
+slow-tests: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
+slow-tests: export PYTHONDONTWRITEBYTECODE :=
+slow-tests: browser $(READY) ## list the tests that take more than 2 CPU seconds and are not marked slow, e.g. ARGS="tests/cli"
+	$(BIN)/pytest -q $(APART) -m "not slow" --budget 2 $(ARGS)
 
 browser:
 	$(if $(CHROMIUM),,$(error The tests look at the report page in Chromium, which is not on PATH. \

@@ -1,17 +1,20 @@
 """Shared by all tests: the feature marker and its ledger, goldens, hypothesis settings, one cache for probes."""
 
+import gc
 import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import blas_threads  # noqa: F401
 import hypothesis
 import pytest
+from budget import Budget
 from hosts import HOSTS, MEASURED, install
 from ledger import load, problems, table, unclaimed
 from left_out import unexpected
-from slow_cases import mark_slow
+from slow_cases import UNKNOWN, mark_slow
 
 # Every run draws the same examples; `--hypothesis-profile=anew` (`make test-all`) draws others, and more (examples.py).
 hypothesis.settings.register_profile("tilec", deadline=None, derandomize=True)
@@ -40,6 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--complete", action="store_true", help="fail when a test is left out, but for reasons that are known"
     )
+    parser.addoption("--budget", type=float, metavar="SECONDS", help="fail when a test takes more processor time")
     parser.addoption("--host", choices=HOSTS, default="usual", help="the made-up machine that `host` is in tests")
     parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing them")
 
@@ -47,6 +51,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Ledger(config), "tilec-ledger")
     config.pluginmanager.register(LeftOut(config), "tilec-left-out")
+    if config.option.budget is not None:
+        config.pluginmanager.register(Budget(config, config.option.budget), "tilec-budget")
     name = config.getoption("--host")
     home = HOME / ("home" if name == "usual" else f"home-{name}")
     os.environ["XDG_CACHE_HOME"] = str(home)
@@ -74,6 +80,12 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     return check
 
 
+def pytest_collection_finish() -> None:
+    """What the collection made lives on: looking for garbage takes a tenth of what compiles, as in `tilec` itself."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 50)
+
+
 FIRST = ("acceptance", "safety", "zoo", "replay", "scheduler", "codegen", "bench")
 """Folders whose files take longest: they come first, so that no process is left with a long one at the end."""
 
@@ -98,8 +110,8 @@ class Ledger:
         self.passed: set[str] = set()
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        mark_slow(items)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        config.stash[UNKNOWN] = mark_slow(items)
         items.sort(key=lambda item: _rank(item))
         for item in items:
             for name in features_of(item):

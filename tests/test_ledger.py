@@ -43,6 +43,11 @@ def test_table() -> None:
     assert text.endswith("3 features: 1 done, 1 later, 1 refused")
 
 
+OF_CONFTEST = tuple(
+    f"{name}.py" for name in ("conftest", "blas_threads", "budget", "hosts", "ledger", "left_out", "slow_cases")
+)
+"""The files that every test stands on."""
+
 TESTS = """
 import pytest
 
@@ -59,12 +64,19 @@ def test_two():
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     here = Path(__file__).parent
-    for name in ("conftest.py", "hosts.py", "ledger.py", "left_out.py", "slow_cases.py"):
+    for name in (
+        "conftest.py",
+        "hosts.py",
+        "ledger.py",
+        "left_out.py",
+        "slow_cases.py",
+        "budget.py",
+        "blas_threads.py",
+    ):
         pytester.path.joinpath(name).write_text((here / name).read_text())
     pytester.path.joinpath("features.yaml").write_text(
         "W01: {title: one, status: done}\nW02: {title: two, status: later}\nW03: {title: three, status: later}\n"
     )
-    pytester.path.joinpath("slow_cases.txt").touch()
     pytester.makeini("[pytest]\nmarkers = feature(*ids)\npythonpath = .\n")
     monkeypatch.setenv("PYTHONPATH", str(here.parent))
     return pytester

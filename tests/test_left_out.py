@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from left_out import KNOWN, unexpected
 
+from tests.test_ledger import OF_CONFTEST
+
 pytest_plugins = ["pytester"]
 
 
@@ -15,9 +17,8 @@ def test_known_reasons() -> None:
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     here = Path(__file__).parent
-    for name in ("conftest.py", "hosts.py", "ledger.py", "left_out.py", "slow_cases.py", "features.yaml"):
+    for name in (*OF_CONFTEST, "features.yaml"):
         pytester.path.joinpath(name).write_text((here / name).read_text())
-    pytester.path.joinpath("slow_cases.txt").touch()
     pytester.makeini("[pytest]\nmarkers = feature(*ids)\npythonpath = .\n")
     monkeypatch.setenv("PYTHONPATH", str(here.parent))
     return pytester

@@ -94,6 +94,7 @@ def _bound() -> bytes:
     return model.SerializeToString()
 
 
+@pytest.mark.slow_cases("neon")
 @pytest.mark.parametrize("device", ["neon", "a100"])
 def test_import_schedule_and_machine(folder: Path, device: str) -> None:
     commands = "import models/model.onnx -o out", f"schedule out --device {device}", "inspect out --json"

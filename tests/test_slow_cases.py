@@ -1,19 +1,31 @@
-"""The list of slow cases names cases of parametrized tests, and leaves out one of each at least."""
+"""Markers that tell cases of a test apart: which of them are slow, and that all of these are there."""
 
-import re
-from collections import Counter
-from pathlib import Path
+import pytest
+from slow_cases import UNKNOWN, mark_slow
 
-from slow_cases import slow_cases
+FILE = """
+import pytest
 
-ROOT = Path(__file__).parents[1]
+@pytest.mark.slow_cases("2", "gone")
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_most(n): pass
+
+@pytest.mark.quick_cases("1")
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_one(n): pass
+
+def test_another(): pass
+"""
 
 
-def test_every_slow_case_is_one_of_several_of_a_test() -> None:
-    tests = Counter(case.partition("[")[0] for case in slow_cases())
-    for test in tests:
-        file, _, name = test.partition("::")
-        text = (ROOT / file).read_text(encoding="utf-8")
-        found = re.search(rf"(?:^@.*\n(?:^[ )\]].*\n)*)+^def {name.rpartition('::')[2]}\(", text, re.MULTILINE)
-        assert found is not None, test
-        assert "parametrize" in found.group() or "params=" in text, test
+def test_what_markers_name_is_slow(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers =\n  slow\n  slow_cases\n  quick_cases")
+    items = pytester.getitems(FILE)
+    assert mark_slow(items) == ["test_what_markers_name_is_slow.py::test_most[gone]"]
+    slow = [item.name for item in items if item.get_closest_marker("slow")]
+    assert slow == ["test_most[2]", "test_one[2]", "test_one[3]"]
+
+
+def test_cases_that_markers_name_are_there(pytestconfig: pytest.Config) -> None:
+    """Of what this run has collected, which for `make test` is everything."""
+    assert pytestconfig.stash[UNKNOWN] == []

@@ -130,6 +130,7 @@ SHAPES: Mapping[Callable[[Path], Path], Callable[[int], Shape]] = {
 }
 
 
+@pytest.mark.quick_cases("mlp")
 @pytest.mark.feature("B01", "B02")
 @pytest.mark.parametrize("model", SHAPES)
 def test_one_compilation_runs_at_all_sizes(tmp_path, model):
@@ -223,6 +224,7 @@ def rows_kept(folder: Path) -> Path:
     return write(folder / "kept.onnx", nodes, {"e": ("batch", 32)}, {"r": ("kept", 32)}, *constants, none)
 
 
+@pytest.mark.slow
 def test_sizes_that_a_call_reports(tmp_path):
     """e = x w; r = the rows of e that a call keeps; y = softmax(r r^T) r, z = x + x."""
     nodes = [

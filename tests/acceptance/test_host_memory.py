@@ -29,9 +29,9 @@ LEAST = {("unet", "v100-16g-host"): 3.11, ("vgg16", "v100-16g-host"): 2.90}
 
 CASES = [
     ("vgg16", "ipu-mk2-host", 2048),
-    pytest.param("unet", "ipu-mk2-host", 2048, marks=pytest.mark.slow),
-    pytest.param("unet", "v100-16g-host", 8192, marks=pytest.mark.slow),
-    pytest.param("vgg16", "v100-16g-host", 8192, marks=pytest.mark.slow),
+    ("unet", "ipu-mk2-host", 2048),
+    ("unet", "v100-16g-host", 8192),
+    ("vgg16", "v100-16g-host", 8192),
 ]
 """Model, device, pixels along both axes."""
 
@@ -60,6 +60,7 @@ def over_the_link(plan: Plan) -> int:
     return moved
 
 
+@pytest.mark.slow
 @pytest.mark.feature("W46")
 @pytest.mark.parametrize(("name", "device", "pixels"), CASES)
 def test_connections_spare_the_host_link(name: str, device: str, pixels: int) -> None:

@@ -17,6 +17,7 @@ def _numbers(ttype: str, *shape: int):
     return np.random.default_rng(shape).integers(limits.min, limits.max, shape, ttype, endpoint=True)
 
 
+@pytest.mark.quick_cases("int8-1")
 @pytest.mark.parametrize(
     ("ttype", "group"),
     [

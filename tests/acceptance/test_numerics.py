@@ -124,6 +124,7 @@ def error(found, exact) -> float:
     return float(np.abs(found.astype(np.float64) - exact).max())
 
 
+@pytest.mark.slow_cases("InstanceNormalization", "MeanVarianceNormalization")
 @pytest.mark.parametrize("name", CASES)
 def test_error_against_float64_is_at_most_twice_the_references(tmp_path, name):
     nodes, weights, shape, exact = CASES[name]

@@ -66,6 +66,7 @@ def check(model: str, folder: Path) -> None:
     assert not ignored, "\n".join(ignored)
 
 
+@pytest.mark.quick_cases("nerf-mlp")
 @pytest.mark.feature("W31", "W33")
 @pytest.mark.parametrize("model", QUICK)
 def test_every_tile_of_a_plan_shows_in_its_kernel(model: str, tmp_path: Path) -> None:

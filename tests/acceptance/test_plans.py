@@ -70,6 +70,7 @@ def check(graph: Graph, name: str, objective: str, lowered: bool = True) -> None
         assert moved == sorted(moved)
 
 
+@pytest.mark.quick_cases("avx2", "snowcat", "zen5-avx512")
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in DEVICES])
 def test_more_fusion_is_never_predicted_worse(name):
     check(small("nerf-mlp"), name, "time")
@@ -122,6 +123,7 @@ def runs_whole(model: str, name: str, folder: Path) -> None:
     assert outcome.report["outputs"]
 
 
+@pytest.mark.quick_cases("nerf-mlp-ipu-mk2")
 @pytest.mark.feature("W07")
 @pytest.mark.parametrize(
     ("model", "name"), [*(("nerf-mlp", name) for name in MACHINES), ("llama-layer-decode", "ipu-mk2")]
@@ -139,6 +141,7 @@ def test_all_small_models_run_whole_on_the_tile_machine(tmp_path, monkeypatch, m
     runs_whole(model, name, tmp_path)
 
 
+@pytest.mark.slow_cases("a100")
 @pytest.mark.parametrize("name", ["a100", "zen5-avx512"])
 def test_a_plan_is_the_same_however_often_it_is_made(name):
     one, two = (digest_object(plan_to_json(schedule(small("nerf-mlp"), device(name)))) for _ in range(2))

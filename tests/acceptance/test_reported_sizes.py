@@ -195,6 +195,7 @@ MODELS: dict[str, tuple[Sequence[Any], Any, Feeds, int]] = {
 }
 
 
+@pytest.mark.quick_cases("count", "twice", "top", "tokens", "unique")
 @pytest.mark.feature("B01")
 @pytest.mark.parametrize("name", MODELS)
 def test_what_surrounds_an_operator_of_open_size_is_compiled(tmp_path: Path, name: str) -> None:

@@ -79,6 +79,7 @@ def test_a_fresh_build_is_skipped_stage_by_stage_and_says_so(made, tmp_path):
     assert contents(folder / "build") == before
 
 
+@pytest.mark.slow
 def test_make_builds_stage_by_stage_and_does_nothing_the_second_time(made, tmp_path):
     root = Path(__file__).parents[2]
     shutil.copy(root / "recipes" / "Makefile.example", tmp_path / "Makefile")

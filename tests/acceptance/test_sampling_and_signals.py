@@ -45,6 +45,7 @@ def test_where_maxima_lie(tmp_path: Path, order: int) -> None:
     compiles(tmp_path, "MaxPool", x, outputs=2, storage_order=order, **frame)
 
 
+@pytest.mark.quick_cases("linear-zeros")
 @pytest.mark.parametrize(
     ("mode", "padding"),
     [
@@ -59,6 +60,7 @@ def test_grid_sample(tmp_path: Path, mode: str, padding: str) -> None:
     compiles(tmp_path, "GridSample", normal(2, 3, 5, 4), grid, mode=mode, padding_mode=padding)
 
 
+@pytest.mark.slow_cases("max-0")
 @pytest.mark.parametrize(
     ("mode", "ratio"),
     [

@@ -13,6 +13,7 @@ from acceptance.building import assert_close, check, compiled
 RANDOM = np.random.default_rng(5)
 
 
+@pytest.mark.slow_cases("add")
 @pytest.mark.parametrize("reduction", ["none", "add", pytest.param("max", marks=pytest.mark.slow)])
 def test_scatters(tmp_path: Path, reduction: str) -> None:
     indices = RANDOM.integers(-17, 17, (5, 31))

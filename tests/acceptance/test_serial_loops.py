@@ -21,6 +21,7 @@ from tilec.runtime import load
 STEPS = (1, 2, 3, 65, 130)
 
 
+@pytest.mark.slow_cases("GRU-bidirectional")
 @pytest.mark.feature("B01")
 @pytest.mark.parametrize(("kind", "direction"), [("LSTM", "forward"), ("GRU", "bidirectional"), ("RNN", "reverse")])
 def test_one_compilation_runs_all_numbers_of_steps(tmp_path: Path, kind: str, direction: str) -> None:

@@ -29,6 +29,7 @@ CASES = [
 ]
 
 
+@pytest.mark.quick_cases("nerf-mlp-fused")
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_small_dynamic_models_keep_their_symbols_and_are_planned(tmp_path, name, form):
     graph = import_model(miniature(name, form, tmp_path, dynamic=True)).graph
@@ -40,6 +41,7 @@ def test_small_dynamic_models_keep_their_symbols_and_are_planned(tmp_path, name,
     assert all(group.variants for group in plan.groups)
 
 
+@pytest.mark.quick_cases("nerf-mlp-fused")
 @pytest.mark.parametrize(
     ("name", "form"),
     [
@@ -72,6 +74,7 @@ def test_import_may_be_piped_into_schedule(tmp_path):
     assert ran.stdout == (tmp_path / "p.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_symbols_stay_in_plan_and_kernels(tmp_path):
     miniature("llama-layer-decode", "fused", tmp_path, dynamic=True)
     stage("import", "model.onnx", "-o", "g.json", folder=tmp_path)
@@ -84,6 +87,7 @@ def test_symbols_stay_in_plan_and_kernels(tmp_path):
     assert [symbol["name"] for symbol in sizes["symbols"]] == ["batch", "past"]
 
 
+@pytest.mark.quick_cases("nerf-mlp")
 @pytest.mark.parametrize(
     "name",
     [

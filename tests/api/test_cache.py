@@ -197,6 +197,7 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path, monkeypatch):
     np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
 
 
+@pytest.mark.slow
 def test_the_compiler_stays_out_of_the_users_process(tmp_path, children):
     program = (
         "import sys, numpy, tilec\n"

@@ -84,6 +84,7 @@ def test_a_program_as_it_is(tmp_path: Path, selection: list[str]) -> None:
     assert output(tmp_path, text, ["-m", "tilec.as_onnxruntime"], selection) == "done\n"
 
 
+@pytest.mark.slow_cases("")
 @pytest.mark.parametrize("before", ["", "import onnxruntime as package; package.InferenceSession"])
 def test_put_there_by_hand(tmp_path: Path, selection: list[str], before: str) -> None:
     text = f"""

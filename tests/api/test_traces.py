@@ -37,6 +37,7 @@ def images(n):
 LENGTHS = (*range(1, 56, 2), 64, 2, 1)
 
 
+@pytest.mark.quick_cases("ModelProto-ranges1-images-input 'x' has 65 along dimension 0, the model takes 1 to")
 @pytest.mark.parametrize(
     ("proto", "ranges", "feeds", "refused"),
     [

@@ -117,6 +117,7 @@ def test_inputs_and_outputs_fit_the_model(family):
         assert len(outputs) == len(model.graph.output)
 
 
+@pytest.mark.slow_cases("attention_4d", "attention_4d_with_qk_matmul", "gridsample_bilinear")
 @pytest.mark.parametrize("name", NATIVE)
 def test_case_is_native(name):
     case = next(case for case in collect() if case.name == f"test_{name}")

@@ -233,6 +233,7 @@ def test_there_are_a_hundred_and_every_verb_is_among_them() -> None:
         assert any(line.startswith(verb) for _, line in LINES) or verb in ("cache list", "zoo list"), verb
 
 
+@pytest.mark.slow_cases("import model.onnx -o model.onnx/g.json")
 @pytest.mark.parametrize(("code", "line"), LINES, ids=[line for _, line in LINES])
 def test_a_bad_invocation(cli, listing, material, tmp_path, code, line):
     shutil.copytree(material, tmp_path, symlinks=True, dirs_exist_ok=True)

@@ -223,6 +223,7 @@ def test_indices_and_sizes_out_of_range_are_refused(cli, tmp_path):
         assert run(*feeds).startswith(message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("channels", "size"), [(24, shrunk("bert-base")), pytest.param(768, nullcontext(), marks=pytest.mark.slow)]
 )

@@ -71,6 +71,7 @@ def test_without_a_plan_nothing_is_completed(here, subject):
     assert groups(asked(subject), "") == nodes(asked(subject), "") == edges(asked(subject), "") == []
 
 
+@pytest.mark.quick_cases("tilec explain net.tilec --group -found4", "tilec explain net.tilec --edge top-found5")
 @pytest.mark.parametrize(
     ("words", "found"),
     [

@@ -1,9 +1,27 @@
 """`tilec compile MODEL.pt2`: programs of `torch.export.save`."""
 
+import contextlib
 import importlib.util
+import io
 import json
+import subprocess
 
 import pytest
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """The program is read here, which saves a start of PyTorch."""
+
+    def run(command, **_):
+        from tilec.torch_backend import program_file
+
+        assert command[2:4] == ["-m", program_file.__name__]
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            code = program_file.main(*command[4:])
+        return subprocess.CompletedProcess(command, code, out.getvalue(), "")
+
+    monkeypatch.setattr("tilec.cli.exported_file.subprocess.run", run)
 
 
 @pytest.fixture
@@ -15,8 +33,13 @@ def program(tmp_path):
     return made
 
 
+@pytest.mark.slow
+def test_pytorch_is_started_to_read_a_program(program, tmp_path, cli):
+    assert cli("compile", "linear.pt2", "--device", "avx2", "--to", "import").code == 0
+
+
 @pytest.mark.feature("B18")
-def test_a_program_becomes_a_build(program, tmp_path, cli):
+def test_a_program_becomes_a_build(program, tmp_path, cli, in_this_process):
     words = ("compile", "linear.pt2", "--device", "avx2", "--to", "schedule", "-o", "build")
     first = cli(*words)
     assert first.code == 0
@@ -26,7 +49,7 @@ def test_a_program_becomes_a_build(program, tmp_path, cli):
     assert "schedule: unchanged, skipped" in cli(*words).err
 
 
-def test_files_without_a_program_are_told(tmp_path, cli):
+def test_files_without_a_program_are_told(tmp_path, cli, in_this_process):
     pytest.importorskip("torch", reason="pip install tilec[torch]")
     (tmp_path / "bad.pt2").write_bytes(b"PK\3\4 and no more")
     bad, missing = cli("compile", "bad.pt2"), cli("compile", "none.pt2")

@@ -93,6 +93,7 @@ def test_another_model_leaves_no_old_cluster(cli, tmp_path):
     assert not (tmp_path / "build" / "fallback" / "0.onnx").exists()
 
 
+@pytest.mark.slow_cases("a100")
 @pytest.mark.parametrize("device", ["a100", "avx2"])
 def test_devices_that_are_not_here(cli, tmp_path, device):
     models.contributed(tmp_path / "model.onnx")

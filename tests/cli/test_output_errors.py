@@ -154,6 +154,7 @@ def test_an_interrupted_stage_keeps_the_artifact_before_it(cli, listing, model, 
     assert changed["build/1-graph.json"] == before["build/1-graph.json"]
 
 
+@pytest.mark.slow_cases("2-130")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_end_a_command_that_waits(model, tmp_path, number, code):
     recipe = tmp_path / "recipe.yaml"

@@ -121,6 +121,17 @@ def test_numbers_are_rounded_to_every_type(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found[f"y_{name}"].view(np.uint32), decoded.view(np.uint32), name)
 
 
+@pytest.mark.quick_cases(
+    "False-11-5-4-in registers",
+    "False-11-5-4-at compile time",
+    "False-40-1-8-in registers",
+    "False-40-1-8-at compile time",
+    "True-11-5-4-at compile time",
+    "True-64-37-32-at compile time",
+    "True-1-1-1-in registers",
+    "True-1-1-1-at compile time",
+    "True-40-1-8-at compile time",
+)
 @pytest.mark.feature("L17", "L20", "L27")
 @pytest.mark.parametrize("passes", [None, ("compose",)], ids=["in registers", "at compile time"])
 @pytest.mark.parametrize(("k", "n", "group"), [(11, 5, 4), (64, 37, 32), (1, 1, 1), (40, 1, 8), (96, 16, 24)])

@@ -70,6 +70,7 @@ def check(opened: Open, folder: Path, seed: int, count: int) -> None:
             assert agree(np.asarray(stored[port.tensor]), wanted[port.tensor]), (seed, sizes, port.name, opened)
 
 
+@pytest.mark.quick_cases("7", "8", "10", "15", "17")
 @pytest.mark.feature("B01", "B06")
 @pytest.mark.parametrize("seed", range(20))
 def test_random_graphs(tmp_path: Path, seed: int) -> None:

@@ -15,6 +15,7 @@ def test_an_import_that_is_killed_at_a_change_of_a_file_is_done_by_the_next(tmp_
     assert list(kills.at_changes(World(tmp_path), "compile", 8, "import")) == []
 
 
+@pytest.mark.slow
 def test_a_model_whose_compiler_in_the_background_is_killed_is_compiled_by_the_next(tmp_path: Path) -> None:
     assert list(background.at_random(World(tmp_path), 2, 0)) == []
 

@@ -21,6 +21,14 @@ def worker() -> Iterator[Worker]:
         yield process
 
 
+@pytest.mark.slow_cases(
+    "average-of-nothing",
+    "comparison-of-literals",
+    "indices-of-padded-windows",
+    "joined-quotients",
+    "maximum-over-all",
+    "sums-along-many-joined-inputs",
+)
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
 def test_what_was_wrong_once(case: Path, worker: Worker) -> None:
     model = read(case)
@@ -28,6 +36,7 @@ def test_what_was_wrong_once(case: Path, worker: Worker) -> None:
     assert finding is None, f"{finding.kind}: {finding.detail}\n{text_of(model)}"
 
 
+@pytest.mark.slow_cases("0")
 @pytest.mark.parametrize("part", [0, 1, *(pytest.param(part, marks=pytest.mark.slow) for part in (2, 3))])
 def test_random_models(part: int, worker: Worker) -> None:
     for index in range(part, MODELS, 4):

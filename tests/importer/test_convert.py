@@ -92,6 +92,7 @@ def compare_outputs(path: Path, sizes: dict[str, int], seeds: tuple[int, ...] = 
             assert np.abs(found - expected).max() <= 1e-4 * np.abs(expected).max()
 
 
+@pytest.mark.slow_cases("bsrn-decomposed", "swin-t-decomposed", "unet-fused")
 @pytest.mark.usefixtures("small_zoo")
 @pytest.mark.parametrize(("name", "form"), OTHER_TURNS)
 @pytest.mark.feature("A04", "W01")
@@ -101,6 +102,7 @@ def test_zoo_models_compute_what_the_reference_computes(tmp_path: Path, name: st
     compare_outputs(zoo.export(name, tmp_path / "m.onnx", form=form, **rows), {})
 
 
+@pytest.mark.slow_cases("mobilenet-v2-decomposed", "shufflenet-v2-fused")
 @pytest.mark.usefixtures("small_zoo")
 @pytest.mark.parametrize(("name", "form"), SYMBOLIC_TURNS)
 @pytest.mark.feature("B01")
@@ -111,6 +113,7 @@ def test_symbolic_zoo_models(tmp_path: Path, name: str, form: Any) -> None:
     compare_outputs(path, {s: SIZES[s] for s in symbols}, seeds=(1,))
 
 
+@pytest.mark.slow_cases("restormer-decomposed")
 @pytest.mark.usefixtures("small_zoo")
 @pytest.mark.parametrize(("name", "form"), TURNS)
 @pytest.mark.feature("B06")
@@ -138,6 +141,7 @@ def test_zoo_models_at_full_size(tmp_path: Path, name: str, form: Any) -> None:
 LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.onnx"))
 
 
+@pytest.mark.slow_cases("light_densenet121", "light_inception_v2")
 @pytest.mark.parametrize("path", LIGHT, ids=lambda p: p.stem)
 def test_onnx_light_graphs_import_as_they_are(path: Path) -> None:
     graph = import_model(path).graph

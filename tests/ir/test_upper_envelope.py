@@ -38,6 +38,7 @@ def test_order_at_all_sizes(a: str, b: str, holds: bool) -> None:
     assert at_most(*parsed(a, b)) == holds
 
 
+@pytest.mark.slow_cases("0", "9")
 @pytest.mark.feature("B24")
 @pytest.mark.parametrize("seed", range(10))
 def test_nested_maxima_of_sums_stay_short_and_keep_their_values(seed: int) -> None:

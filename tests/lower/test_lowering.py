@@ -15,6 +15,7 @@ from tilec.ir.program_text import program_text
 from tilec.ir.text import parse_expr, text_of
 
 
+@pytest.mark.slow_cases("convolution with epilogue")
 @pytest.mark.feature("W31", "W14")
 @pytest.mark.parametrize("name", CASES)
 def test_programs_compute_what_the_nodes_do(name: str) -> None:

@@ -17,6 +17,15 @@ from tilec.lower.checks.check_plan import problems
 from tilec.lower.checks.plan_errors import REASONS, PlanError
 
 
+@pytest.mark.slow_cases(
+    "every node on its own",
+    "in the steps of another reduction",
+    "levels without loads",
+    "results that leave",
+    "steps below and at the core",
+    "steps of a producer below the loop",
+    "three levels of tiles",
+)
 @pytest.mark.feature("W09", "W31")
 @pytest.mark.parametrize("name", SHARED)
 def test_they_compute_what_the_nodes_do(name: str) -> None:

@@ -62,6 +62,7 @@ def test_sizes_may_stay_open(tmp_path: Path) -> None:
     assert constant_value(row.found.traffic), "traffic is that of the sizes that the plan is made for"
 
 
+@pytest.mark.slow_cases("mi50")
 @pytest.mark.feature("W57", "W59")
 @pytest.mark.parametrize("device", ["v100", "mi50"])
 def test_fusion_gains_on_gpus_of_the_paper(device: str, tmp_path: Path) -> None:

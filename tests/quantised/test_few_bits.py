@@ -82,6 +82,7 @@ def ports(path: Path) -> Path:
     return written(path, nodes, {}, {name: (kind, [3, 33]) for name, kind in kinds.items()})
 
 
+@pytest.mark.quick_cases("blocks")
 @pytest.mark.feature("L17", "L19", "L27")
 @pytest.mark.parametrize("make", [blocks, contrib, described, ports])
 def test_models_of_few_bits_are_native_right_and_small(tmp_path: Path, make: Any) -> None:

@@ -56,6 +56,7 @@ def by_attribute(folder: Path) -> tuple[Path, list[str]]:
     return written(folder / "m.onnx", nodes, {"q": words}, {"x": (T.FLOAT, [3, K]), "y": (T.FLOAT, [3, N])}), []
 
 
+@pytest.mark.quick_cases("by_recipe")
 @pytest.mark.feature("L02", "L20", "L25")
 @pytest.mark.parametrize("told", [by_recipe, by_file, by_attribute])
 def test_a_type_of_ones_own(tmp_path: Path, told) -> None:

@@ -33,6 +33,7 @@ def test_random_models(worker: Worker) -> None:
         assert finding is None, f"model {index}: {finding.kind}: {finding.detail}\n{text_of(model)}"
 
 
+@pytest.mark.quick_cases("lanes-of-words", "qlinear-mul-ties")
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
 def test_what_was_wrong_once(case: Path, worker: Worker) -> None:
     model = read(case, evaluate)

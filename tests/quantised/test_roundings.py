@@ -86,6 +86,7 @@ def recipe(folder: Path, keys: dict[str, Any]) -> list[str]:
     return ["--recipe", str(path)]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("L01", "L05", "L27")
 @pytest.mark.parametrize("case", CASES)
 def test_rounded_activations_are_near_and_as_onnxruntime_rounds_them(tmp_path: Path, case: str) -> None:

@@ -39,6 +39,7 @@ def replay(plan: Plan, file: Path, update: bool) -> None:
         pytest.fail(f"{said}\n`make replay UPDATE=1` accepts this.", pytrace=False)
 
 
+@pytest.mark.quick_cases("nerf-mlp-avx2", "nerf-mlp-zen5-avx512", "nerf-mlp-neon", "nerf-mlp-mi250", "nerf-mlp-ipu-mk2")
 @pytest.mark.parametrize(("name", "device"), marked())
 def test_plan_is_the_golden_one(name: str, device: str, request: pytest.FixtureRequest) -> None:
     replay(planned(name, device), FOLDER / f"{name}.{device}.json", request.config.option.update_golden)

@@ -106,6 +106,7 @@ def test_files_of_others_are_never_read(sandbox: Sandbox, tmp_path: Path, name: 
     assert "external data" in ran.err
 
 
+@pytest.mark.slow_cases("bomb", "deep-list", "recipe-budget", "recipe-device", "recipe-itself")
 @pytest.mark.parametrize("name", HOSTILE_YAML)
 def test_hostile_yaml(sandbox: Sandbox, tmp_path: Path, name: str) -> None:
     """Bombs, depths, tags, what is no text: as a device and as a recipe."""

@@ -6,16 +6,19 @@ the peak memory in bytes, the seconds, and what was said on stdout and stderr.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
 import os
+import pathlib
 import pkgutil
 import resource
 import signal
 import sys
 import tempfile
 import time
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from typing import Any
 
 LIMIT = 2 << 30
@@ -65,12 +68,27 @@ def _command(folder: str, arguments: list[str], out: int, err: int) -> None:
         os._exit(code)
 
 
+def _warm() -> None:
+    """Run a command once here: what the first one of a process prepares takes most of the time of a short one."""
+    from tests.safety import seeds
+    from tilec.cli import app
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), suppress(SystemExit):
+        pathlib.Path("model.onnx").write_bytes(seeds.mlp().SerializeToString())
+        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+            sys.argv = ["tilec", "import", "model.onnx"]
+            app.run()
+
+
 OPTIONAL = "tilec.torch_backend"
 """What needs a package that need not be there, and no command imports."""
 
 
 def main() -> None:
     """Load once all that a command may import, then serve."""
+    from tilec import own_process
+
+    own_process.begin()
     import rich.console
     import rich.table  # noqa: F401
 
@@ -79,6 +97,7 @@ def main() -> None:
     for module in pkgutil.walk_packages(tilec.__path__, "tilec."):
         if not module.name.endswith("__main__") and not module.name.startswith(OPTIONAL):
             importlib.import_module(module.name)
+    _warm()
     gc.freeze()
 
     for line in sys.stdin:

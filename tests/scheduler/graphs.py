@@ -36,9 +36,8 @@ def make_graph(
     }
     rng = np.random.default_rng(7)
     values = {
-        name: Inline(tuple(v if kinds.get(name, "f32")[0] == "f" else int(abs(v)) for v in drawn.tolist()))
+        name: Inline(_drawn(rng, int(np.prod([int(e) for e in shape])), kinds.get(name, "f32")))
         for name, shape in (constants or {}).items()
-        for drawn in [rng.normal(size=int(np.prod([int(e) for e in shape]))).astype(np.float32)]
     }
     made: list[Node] = []
     for text, extents in nodes:
@@ -57,6 +56,16 @@ def make_graph(
     )
     assert check_graph(graph) == ()
     return graph
+
+
+MOST_DRAWN = 4099
+"""Numbers of a constant that are drawn: a larger one repeats them, at another place of each row."""
+
+
+def _drawn(rng: np.random.Generator, count: int, ttype: str) -> tuple[int | float, ...]:
+    drawn = rng.normal(size=min(count, MOST_DRAWN)).astype(np.float32).tolist()
+    values = tuple(drawn if ttype[0] == "f" else (int(abs(v)) for v in drawn))
+    return (values * -(-count // max(1, len(values))))[:count]
 
 
 def values_of(graph: Graph, symbols: Mapping[str, int] | None = None, seed: int = 0) -> dict[str, NDArray[np.generic]]:

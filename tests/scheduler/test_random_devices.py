@@ -96,6 +96,7 @@ def agrees(found: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * scale, equal_nan=True)
 
 
+@pytest.mark.quick_cases("apollo")
 @pytest.mark.feature("W17", "W30")
 @pytest.mark.parametrize("fusion", FUSION)
 @examples(10, seed=2)

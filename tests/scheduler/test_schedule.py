@@ -72,6 +72,7 @@ def test_random_graphs_compute_what_they_say(kind: str, case: Case) -> None:
         np.testing.assert_allclose(found[port.name], expected, rtol=1e-4, atol=1e-4 * scale, equal_nan=True)
 
 
+@pytest.mark.quick_cases("convolutions-cpu", "small convolutions-cpu")
 @pytest.mark.parametrize("kind", DEVICES)
 @pytest.mark.parametrize(
     "name", [*GRAPHS, pytest.param("attention of one row", marks=pytest.mark.slow), "small convolutions"]
@@ -103,6 +104,7 @@ def test_symbols_stay_and_every_size_computes_the_same() -> None:
         np.testing.assert_allclose(found["out"], values_of(bound)["out"], rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.quick_cases("avx2")
 @pytest.mark.feature("W47")
 @pytest.mark.parametrize(
     "name",

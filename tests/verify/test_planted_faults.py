@@ -75,6 +75,7 @@ FEW = {
 }
 
 
+@pytest.mark.quick_cases("mlp-f32", "norm-f16")
 @pytest.mark.parametrize("name", FEW)
 def test_planted_faults_are_found(here, tmp_path, name):
     found = dict(outcomes(tmp_path, name, FEW[name]))

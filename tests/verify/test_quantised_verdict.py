@@ -107,6 +107,7 @@ def run(model, feeds, level):
     return session.run(["y"], feeds)[0]
 
 
+@pytest.mark.slow_cases("full")
 @pytest.mark.parametrize("fusion", ["register", "full"])
 def test_quantised_networks_pass(tmp_path, fusion):
     model = network(tmp_path / "m.onnx")
@@ -143,6 +144,7 @@ KERNEL_FAULTS = {
 }
 
 
+@pytest.mark.quick_cases("register-zero point off by one", "full-zero point off by one")
 @pytest.mark.parametrize("fault", KERNEL_FAULTS)
 @pytest.mark.parametrize("fusion", ["register", "full"])
 def test_faults_of_kernels_are_found(tmp_path, fault, fusion):
@@ -169,6 +171,7 @@ def _one_code(layer, arrays):
         arrays["codes"][:, 5] = arrays["codes"][:, 6]
 
 
+@pytest.mark.quick_cases("_neighbours")
 @pytest.mark.parametrize("alter", [_neighbours, _zero, _one_code])
 def test_faults_of_import_are_found(tmp_path, alter):
     """What is compiled is another model than the one it is compared with."""

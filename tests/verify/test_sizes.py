@@ -54,6 +54,7 @@ def run(built: Built, options: VerifyOptions = OPTIONS) -> Outcome:
         return verify(folder, plan, body, model, options, because=because)
 
 
+@pytest.mark.slow_cases("a100")
 @pytest.mark.feature("B08")
 def test_every_sample_and_every_variant_runs(built: Built) -> None:
     _, _, plan, _ = built
@@ -104,6 +105,7 @@ def replace_options(**options: Any) -> VerifyOptions:
     return VerifyOptions.model_validate({**OPTIONS.model_dump(), **options})
 
 
+@pytest.mark.slow_cases("False-host", "True-host")
 @pytest.mark.feature("B08")
 @pytest.mark.parametrize("device", ["host", "a100"])
 @pytest.mark.parametrize("per_group", [False, True])

@@ -207,6 +207,7 @@ def test_dynamic_takes_other_sides(name: str) -> None:
         assert _distance(decomposed[key], output) < 1e-4
 
 
+@pytest.mark.slow_cases("fused")
 @pytest.mark.parametrize("form", FORMS)
 def test_decode_with_an_empty_cache(form: zoo.Form) -> None:
     session = _session(zoo.build("llama-layer-decode", form=form, seq=1).SerializeToString())

@@ -104,6 +104,7 @@ def _multiply_adds(node: onnx.NodeProto, shapes: dict[str, list[int]]) -> int:
     return math.prod(result) * each
 
 
+@pytest.mark.slow_cases("bert-base", "gpt2", "vgg16")
 @pytest.mark.parametrize("name", zoo.names())
 def test_parameters(name: str) -> None:
     trained = _trained(_weightless(name))

@@ -26,6 +26,8 @@ def model_of(file: Path, folder: Path, console: Console) -> tuple[Path, Mapping[
         return file, {}
     if importlib.util.find_spec("torch") is None:
         raise UnavailableError("PyTorch reads this file, and is not installed", str(file), _INSTALL)
+    if not file.exists():  # which is told as of any model, without starting PyTorch
+        return file, {}
     target = folder / f"{file.stem}.onnx"
     path = os.pathsep.join(each or os.getcwd() for each in sys.path)
     done = subprocess.run(

@@ -64,6 +64,7 @@ def agrees(story: EdgeExplanation, found: Replay) -> None:
         assert numbers["capacity"] == story.joined.capacity_bytes
 
 
+@pytest.mark.quick_cases("bert-base-avx2-options2", "nerf-mlp-a100-host-options5")
 @pytest.mark.parametrize(("name", "device", "options"), ALL)
 def test_every_edge_has_its_story(name, device, options):
     found = replayed(name, device, **options)

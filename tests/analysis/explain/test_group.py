@@ -27,6 +27,7 @@ CASES = [
 ]
 
 
+@pytest.mark.quick_cases("nerf-mlp-ipu-mk2")
 @pytest.mark.parametrize(("name", "device"), CASES)
 def test_candidates_and_bytes_of_every_group(name, device):
     found = replayed(name, device)

@@ -191,6 +191,7 @@ def test_units_need_tasks_of_every_contraction() -> None:
         assert point.traffic_bytes == alone.traffic_bytes
 
 
+@pytest.mark.quick_cases("mlp")
 @pytest.mark.feature("O10")
 @pytest.mark.parametrize("made", [mlp, attention])
 def test_no_graph_moves_less_in_more_tasks(made: Callable[[], Graph]) -> None:

@@ -87,6 +87,7 @@ def test_mappings_tell_tiles_and_steps_of_every_level():
     assert moved_by(found, "reg") == 0
 
 
+@pytest.mark.slow_cases("a100-full", "a100-register")
 @pytest.mark.parametrize("fusion", ["none", "register", "full"])
 @pytest.mark.parametrize("device", ["a100", "zen5-avx512", "ipu-mk2"])
 def test_no_plan_of_a_network_is_below_what_is_proved(fusion: str, device: str):

@@ -36,6 +36,7 @@ def product(m: int, n: int, k: int, *more: tuple[str, dict[str, int]]) -> Graph:
     return graph({"a": (m, k), "b": (k, n)}, nodes, [nodes[-1][0].split("[")[0]])
 
 
+@pytest.mark.slow_cases("attention-a100", "attention-ipu-mk2", "attention-zen5-avx512", "mlp-a100")
 @pytest.mark.parametrize("device", ["a100", "zen5-avx512", "ipu-mk2"])
 @pytest.mark.parametrize("found", [mlp(), attention(), product(64, 48, 80)], ids=["mlp", "attention", "product"])
 def test_every_group_and_the_whole_have_bounds(found: Graph, device: str) -> None:

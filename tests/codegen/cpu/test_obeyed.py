@@ -199,6 +199,7 @@ def test_many_edited_plans(seed: int, tmp_path: Path) -> None:
     check(200, seed, tmp_path)
 
 
+@pytest.mark.quick_cases("softmax", "norm and matmul")
 @pytest.mark.feature("W31")
 @pytest.mark.parametrize("model", ["softmax", "hidden layer", "attention", "norm and matmul", "depthwise, pointwise"])
 def test_every_tile_shows_in_the_kernel(model: str, tmp_path: Path) -> None:

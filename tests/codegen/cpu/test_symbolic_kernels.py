@@ -284,6 +284,25 @@ def agree(made: Array, wanted: Array) -> bool:
     return close(made, wanted, 2e-2 if made.dtype.itemsize == 2 else 1e-4)
 
 
+@pytest.mark.quick_cases(
+    "gemm, rows from a tile on",
+    "gemm, sum in one",
+    "gemm, columns in one",
+    "elementwise",
+    "broadcast",
+    "transpose of rows",
+    "concat",
+    "concat of rows",
+    "gather",
+    "gather from an open table",
+    "maximum of columns",
+    "every other",
+    "strided slice",
+    "reverse",
+    "reshape",
+    "to f16",
+    "from bf16",
+)
 @pytest.mark.feature("B06")
 @pytest.mark.parametrize("name", CASES)
 def test_one_kernel_is_right_at_every_size(name: str) -> None:
@@ -293,6 +312,7 @@ def test_one_kernel_is_right_at_every_size(name: str) -> None:
 LIMITED = [name for name, tested in CASES.items() if any(entry.high for entry in tested.ranges.values())]
 
 
+@pytest.mark.quick_cases("gemm, sum in one", "gemm, columns in one", "attention")
 @pytest.mark.feature("B06")
 @pytest.mark.parametrize("name", LIMITED)
 def test_working_memory_grows_with_sizes_that_have_no_limit(name: str) -> None:
@@ -455,6 +475,7 @@ def image_network() -> Graph:
     )
 
 
+@pytest.mark.quick_cases("image network")
 @pytest.mark.feature("B06")
 @pytest.mark.parametrize(
     ("graph", "sizes", "name"),

@@ -92,6 +92,7 @@ def test_registers_of_a_tile_are_its_points_or_its_operands_and_some_beside():
     assert registers_of(sums, lane_maps(sums, LANES)) == 4 * (1 + costs.beside_sums)
 
 
+@pytest.mark.slow_cases("10-f32-4")
 @needs_compiler
 @pytest.mark.parametrize(("rows", "ttype", "vector"), [(10, "f32", 4), (10, "f16", 8), (7, "f32", 4)])
 def test_tiles_that_overlap_are_stored_in_vectors(rows, ttype, vector):

@@ -16,6 +16,7 @@ from tilec.spec.recipe import ScheduleOptions
 pytestmark = pytest.mark.feature("A15")
 
 
+@pytest.mark.slow_cases("a100")
 @pytest.mark.parametrize("name", ["a100", "mi250"])
 def test_a_plan_with_code_stays(name: str) -> None:
     spec, asked = device(name), []

@@ -16,6 +16,7 @@ def integers(*shape, seed=0):
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
 
 
+@pytest.mark.quick_cases("1-1-32", "2-128-32")
 @pytest.mark.feature("A20")
 @pytest.mark.parametrize(("m", "n", "lanes"), [(1, 1, 32), (3, 33, 32), (3, 33, 1), (2, 128, 32), (5, 70, 64)])
 def test_rows_are_reduced_over_lanes_and_read_back_by_all(m, n, lanes):

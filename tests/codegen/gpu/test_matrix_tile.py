@@ -85,6 +85,15 @@ CASES = [(name, *case) for name in UNITS for case in ((*WHOLE, *RAGGED) if name 
 CASES += [("mma.m16n8k16.f16", *case) for case in SHORT]
 
 
+@pytest.mark.quick_cases(
+    "mfma.f32.32x32x8.f16-64-16-64-m k-n k-True",
+    "mfma.f32.32x32x8.f16-64-16-64-k m-k n-True",
+    "mfma.f32.32x32x8.f16-5-9-70-m k-k n-False",
+    "mfma.f32.32x32x8.f16-2-2-1-m k-k n-False",
+    "mfma.f32.32x32x2.f32-5-9-70-m k-k n-False",
+    "mma.m16n8k16.f16-28-16-64-m k-k n-True",
+    "mma.m16n8k16.f16-7-24-64-m k-n k-True",
+)
 @pytest.mark.feature("L21", "L24", "W28")
 @pytest.mark.parametrize(("name", "m", "n", "k", "a", "b", "by_rows"), CASES)
 def test_sums_are_those_of_the_elements(name, m, n, k, a, b, by_rows):
@@ -129,6 +138,7 @@ def test_padded_rows_hold_the_same():
     assert "* 40)" in text
 
 
+@pytest.mark.quick_cases("32-32-32-64-m k-k n", "32-32-32-64-k m-n k")
 @pytest.mark.feature("W37")
 @pytest.mark.parametrize(
     ("m", "n", "step", "swizzle", "a", "b"),

@@ -46,6 +46,7 @@ def operands(m, n, k, ttype="f32"):
     }
 
 
+@pytest.mark.slow_cases("8-8-64-16-f32-None-2", "9-5-33-8-f32-None-2")
 @pytest.mark.feature("L22", "W28")
 @pytest.mark.parametrize("stages", [2, 4])
 @pytest.mark.parametrize(

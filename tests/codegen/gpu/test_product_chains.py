@@ -52,6 +52,7 @@ def emulated(program, arrays):
     return results[0].astype(np.float64), len(blocks) / grid, printed.text
 
 
+@pytest.mark.quick_cases("150-50-77-64")
 @needs_compiler
 @pytest.mark.feature("L21", "W16")
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ def run(bodies, ttype, results, values):
         yield bodies[i], found[f"y{i}"], expected
 
 
+@pytest.mark.slow_cases("f64")
 @pytest.mark.parametrize("ttype", ["f32", "f64"])
 def test_functions_of_floats(ttype):
     unary = [f"{fn}({{a}})" for fn in UNARY if FUNCTIONS[fn].takes in ("float", "number")]
@@ -44,6 +45,7 @@ def test_functions_of_floats(ttype):
         np.testing.assert_array_equal(found, expected, err_msg=body)
 
 
+@pytest.mark.slow_cases("i32", "i8")
 @pytest.mark.parametrize("ttype", ["i8", "u16", "i32", "u64"])
 def test_integers_wrap_floor_and_survive_zero(ttype):
     limits = np.iinfo(numpy_dtype(ttype))

@@ -60,6 +60,7 @@ def test_a_row_times_a_matrix_reads_the_matrix_into_registers():
     np.testing.assert_allclose(found["y"].astype(np.float64), exact, atol=1e-3 * np.abs(exact).max())
 
 
+@pytest.mark.slow_cases("f32-4")
 @pytest.mark.parametrize(("ttype", "width"), [("f16", 8), ("f32", 4)])
 def test_elementwise_nodes_load_and_store_past_shared_memory(ttype, width):
     extents = {"m": 1100, "n": 1024}

@@ -73,6 +73,11 @@ CASES = [(WGMMA, *case) for case in HALVES] + [
 ]
 
 
+@pytest.mark.quick_cases(
+    "wgmma.m64n256k16.f16-64-128-32-128-m k-n k-swizzles1",
+    "wgmma.m64n256k32.s8-64-64-64-32-m k-n k-swizzles6",
+    "wgmma.m64n256k32.s8-64-32-128-16-m k-n k-swizzles7",
+)
 @pytest.mark.feature("L21")
 @pytest.mark.parametrize(("name", "m", "n", "step", "tile", "a", "b", "swizzles"), CASES)
 def test_sums_are_those_of_the_elements(name, m, n, step, tile, a, b, swizzles):
@@ -93,6 +98,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.quick_cases("t_commit_products();-product never awaited", "t_publish();-store never published")
 @pytest.mark.feature("L21")
 @pytest.mark.parametrize(("dropped", "reported"), FAULTS.items())
 def test_what_is_left_out_is_reported(dropped, reported):

@@ -180,6 +180,7 @@ def test_constants_are_fetched_once_and_again_when_they_were_evicted() -> None:
     assert moved(runs, 400) == [(100, 0), (500, 0), (100, 0)]
 
 
+@pytest.mark.quick_cases("zen5-avx512")
 @pytest.mark.feature("W07")
 @pytest.mark.parametrize("name", ["a100", "v100", "zen5-avx512"])
 def test_plans_move_what_lines_move(name: str) -> None:

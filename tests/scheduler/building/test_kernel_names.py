@@ -77,6 +77,7 @@ def test_names_depend_on_shapes_tiles_and_types() -> None:
     assert variant.kernel.isidentifier()
 
 
+@pytest.mark.slow_cases("attention")
 @pytest.mark.feature("W07", "W50")
 @pytest.mark.parametrize("graph", [attention(), convolutions()], ids=["attention", "convolutions"])
 def test_planned_bytes_are_what_the_machine_moves(graph: Graph) -> None:

@@ -85,6 +85,7 @@ def test_the_number_of_variants_is_an_option() -> None:
     assert [text_of(variant.guard) for variant in group.variants] == ["True"]
 
 
+@pytest.mark.slow_cases("a100")
 @pytest.mark.feature("B09", "B13")
 @pytest.mark.parametrize("on", ["zen5-avx512", "a100"])
 def test_every_variant_is_legal_and_right_at_every_size(on: str) -> None:
@@ -146,6 +147,7 @@ def test_costs_are_those_of_the_program_at_the_pivots() -> None:
                 assert group.cost.written == {level: Const(each.written) for level, each in moved.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B09", "W24")
 @pytest.mark.parametrize(("high", "long"), [(16, 200), (None, 200), (None, 700)])
 def test_every_variant_fits_at_the_largest_sizes(high: int | None, long: int) -> None:
@@ -188,6 +190,7 @@ def filtered(channels: int = 32) -> Graph:
     return replace(graph, symbol_ranges={s: SymbolRange(2, divisor=8) for s in symbols[1:]})
 
 
+@pytest.mark.quick_cases("looked-up-tiny")
 @pytest.mark.feature("B09", "W24")
 @pytest.mark.parametrize("on", ["a100", "tiny"])
 @pytest.mark.parametrize(

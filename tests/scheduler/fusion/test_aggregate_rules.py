@@ -84,6 +84,7 @@ def test_nothing_joins_across_a_path_through_others_or_beyond_the_most_nodes() -
     assert areas(made, one).rules == {}
 
 
+@pytest.mark.slow_cases("outputs0-avx2", "outputs1-threads")
 @pytest.mark.parametrize("target", ["avx2", "threads"])
 @pytest.mark.parametrize("outputs", [("o",), ("o", "e", "s")])
 def test_plans_by_rules_compute_and_have_a_reason_for_every_edge(target: str, outputs: tuple[str, ...]) -> None:

@@ -142,6 +142,7 @@ def test_results_that_do_not_agree_are_not_connected(last: str, reason: str) -> 
     assert reason in str(found.numbers["reason"])  # type: ignore[union-attr]
 
 
+@pytest.mark.quick_cases("avx2")
 @pytest.mark.feature("W06")
 @pytest.mark.parametrize("name", DEVICES)
 @examples(10, seed=5)

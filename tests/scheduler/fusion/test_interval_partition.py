@@ -59,6 +59,7 @@ def test_runs_that_begin_behind_what_cannot_be_a_group_are_not_tried() -> None:
     assert partition_intervals(Priced(problem, 0.99), 16) == ((0, 1, 2), (3,))
 
 
+@pytest.mark.slow_cases("graph0-a100")
 @pytest.mark.parametrize(
     ("graph", "name"),
     [

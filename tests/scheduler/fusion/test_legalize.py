@@ -29,6 +29,7 @@ from tilec.scheduler.trace import NO_TRACE
 from tilec.spec.recipe import ScheduleOptions
 
 
+@pytest.mark.quick_cases("convolutions-time")
 @pytest.mark.feature("W24")
 @pytest.mark.parametrize("objective", ["time", "traffic"])
 @pytest.mark.parametrize("graph", [attention(), convolutions()], ids=["attention", "convolutions"])

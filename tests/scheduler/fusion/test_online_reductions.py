@@ -112,6 +112,7 @@ def test_long_attention_is_one_group_above_a_host_memory() -> None:
     assert set(group.connect.values()) <= {"smem", "reg"}
 
 
+@pytest.mark.quick_cases("zen5-avx512")
 @pytest.mark.parametrize("name", ["a100", "h100", "zen5-avx512"])
 def test_a_shared_loop_is_predicted_to_gain(name: str) -> None:
     graph = attention(65_536, 65_536, 64, "S[m, n] * 0.125")
@@ -157,6 +158,7 @@ def masked(graph: Graph) -> Arrays:
     return arrays
 
 
+@pytest.mark.slow_cases("implicit-1")
 @pytest.mark.feature("W09", "W17")
 @pytest.mark.parametrize(
     ("managed", "threads"), [("explicit", 4), pytest.param("explicit", 1, marks=pytest.mark.slow), ("implicit", 1)]
@@ -236,6 +238,7 @@ def test_copies_stay_in_the_parts_of_their_nodes() -> None:
     np.testing.assert_allclose(run_plan(plan, arrays)["R"], exact, rtol=1e-3)
 
 
+@pytest.mark.slow_cases("a100")
 @pytest.mark.parametrize("name", ["a100", "avx2"])
 def test_short_rows_keep_the_groups_that_they_have(name: str) -> None:
     plan = planned(attention(256, 128, 32), device(name))

@@ -95,6 +95,7 @@ def test_fusion_that_does_not_pay_is_refused_with_both_times() -> None:
     assert int(reason.numbers["joined"]) >= int(reason.numbers["apart"]) * 0.98
 
 
+@pytest.mark.slow_cases("attention")
 @pytest.mark.feature("W16")
 @pytest.mark.parametrize(
     ("graph", "target"),

@@ -47,6 +47,7 @@ def tuned(
     return schedule(graph, tiny(), OPTIONS, tuner=tuner), tuner, kept
 
 
+@pytest.mark.slow_cases("attention")
 @pytest.mark.feature("W20")
 @pytest.mark.parametrize("graph", [attention(), convolutions()], ids=["attention", "convolutions"])
 def test_any_choice_is_legal_and_computes_the_same(graph: Graph) -> None:

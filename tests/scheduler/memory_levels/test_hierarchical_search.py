@@ -60,6 +60,7 @@ def agrees(plan: Plan, graph: Graph, other: Plan) -> None:
         np.testing.assert_allclose(array, expected[name], rtol=1e-4, atol=1e-6 * float(np.abs(array).max()))
 
 
+@pytest.mark.quick_cases("chain")
 @pytest.mark.feature("W10")
 @pytest.mark.parametrize(
     ("graph", "name", "level"),
@@ -156,6 +157,7 @@ def test_an_edge_is_connected_at_the_level_that_holds_both_ends() -> None:
     assert levels["s"] == levels["b"] == {"smem", "reg"}
 
 
+@pytest.mark.quick_cases("ipu-mk2-host")
 @pytest.mark.parametrize("name", ["v100-16g-host", "ipu-mk2-host"])
 def test_every_edge_is_connected_or_refused_by_the_level_that_cuts_it(name: str) -> None:
     plan = schedule(hourglass(16), small(name, (3_000,), 2_000), ScheduleOptions(objective="traffic"))

@@ -72,7 +72,8 @@ def test_what_fits_is_one_span_of_compulsory_bytes() -> None:
     assert counted(plan_of(graph, parts, (span,), 1 << 20))[0] == [compulsory]
 
 
-@pytest.mark.feature("W17")
+@pytest.mark.quick_cases("2-chain", "2-hourglass", "2-residual")
+@pytest.mark.feature("W17", "W46")
 @pytest.mark.parametrize("graph", [chain(), hourglass(), convolutions(33)], ids=["chain", "hourglass", "residual"])
 @pytest.mark.parametrize("share", [2, 4, 8])
 def test_connections_spare_the_link(graph: Graph, share: int) -> None:

@@ -35,6 +35,7 @@ def kept(name: str) -> Plan:
     return plan_from_json(json.loads((FOLDER / f"{name}.json").read_text()), name)
 
 
+@pytest.mark.quick_cases("nerf-mlp")
 @pytest.mark.parametrize("name", MODELS)
 def test_the_costs_of_kept_plans_are_those_of_their_decisions(name: str) -> None:
     """Bytes and times, on every device, whether tiles of several levels or of one."""
@@ -44,6 +45,7 @@ def test_the_costs_of_kept_plans_are_those_of_their_decisions(name: str) -> None
         assert [group.cost for group in counted.groups] == [group.cost for group in plan.groups], file.name
 
 
+@pytest.mark.quick_cases("avx2", "ipu-mk2", "ipu-mk2-host", "neon", "snowcat", "v100-16g-host", "zen5-avx512")
 @pytest.mark.parametrize("device", sorted(packaged("devices")))
 def test_a_group_is_predicted_as_the_search_predicted_it(device: str) -> None:
     """To the picosecond, but where registers have no level in the plan: there the rules say what shares them."""
@@ -77,6 +79,7 @@ def planned(state: SearchState, of: GroupSet, members: Members, tile: TaskTile) 
     return replace(plan, inputs=inputs, prepared=packs, tensors=tensors)
 
 
+@pytest.mark.quick_cases("nerf-mlp-avx2-0.95", "nerf-mlp-zen5-avx512-0.95")
 @pytest.mark.parametrize(
     ("name", "device", "exact"),
     [

@@ -152,6 +152,7 @@ def assert_runs(graph: Graph, target: DeviceSpec) -> Plan:
     return plan
 
 
+@pytest.mark.slow_cases("shape1", "shape2")
 @pytest.mark.parametrize("shape", [(5, 384), (3, 499), (1, 1000), (2, 13)])
 def test_rows_on_a_device_with_threads(shape: tuple[int, int]) -> None:
     """Also extents that no number of parts divides, whose last part is shorter."""

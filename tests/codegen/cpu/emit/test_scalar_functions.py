@@ -137,6 +137,7 @@ def results(request, tmp_path_factory):
     return groups, batch.run(tmp_path_factory.mktemp("scalars"))
 
 
+@pytest.mark.slow_cases("64 bytes")
 @pytest.mark.feature("L05")
 def test_all_functions_agree_with_numpy(results):
     wrong = []
