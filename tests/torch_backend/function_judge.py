@@ -138,7 +138,7 @@ def watched(outcome: Outcome) -> Iterator[None]:
             warnings.simplefilter("always")
             yield
         outcome.kept += [
-            str(each.message).partition("\n")[0] for each in caught if "PyTorch runs a graph:" in str(each.message)
+            str(each.message).partition("\n")[0] for each in caught if "PyTorch runs a graph" in str(each.message)
         ]
     finally:
         partition.tell = told

@@ -1,24 +1,23 @@
-"""Programs of users, run with tilec and with PyTorch: equal in values, types and strides."""
+"""Programs of users, run with tilec and with PyTorch: equal in values, types and strides. Every sixth is no slow
+case."""
+
+import re
+import warnings
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="pip install tilec[torch]")
 
-from tests.torch_backend.scenarios import SCENARIOS  # noqa: E402
 from tilec.api import warn_once  # noqa: E402
+from torch_backend.scenarios import LEAVES, SCENARIOS, Wrap  # noqa: E402
 
-
-class Wrap:
-    """`torch.compile`, or nothing."""
-
-    def __init__(self, backend, options):
-        self.backend = backend
-        self.options = options
-
-    def __call__(self, function, **more):
-        if self.backend is None:
-            return function
-        return torch.compile(function, backend=self.backend, options=self.options, **more)
+EVERY_SIXTH = [
+    pytest.param(name, marks=[] if number % 6 == 0 else [pytest.mark.slow]) for number, name in enumerate(SCENARIOS)
+]
+GRADIENTS = "Gradients flow through it"
+BITS_32 = {"rtol": 1e-4, "atol": 1e-5}
+BITS_16 = {"rtol": 2e-2, "atol": 2e-2}
+"""Also of what is computed of such results."""
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +31,18 @@ def fresh():
     warn_once.forget()
 
 
-@pytest.mark.filterwarnings("ignore:PyTorch runs a graph. Gradients", "ignore:PyTorch keeps")
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", EVERY_SIXTH)
 def test_as_in_pytorch(name, cache):
     results = []
-    for wrap in (Wrap(None, {}), Wrap("tilec", {"cache": cache})):
-        torch.manual_seed(0)
-        results.append([(each.detach().clone(), each.stride()) for each in SCENARIOS[name](wrap)])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for wrap in (Wrap(None, {}), Wrap("tilec", {"cache": cache})):
+            torch.manual_seed(0)
+            results.append([(each.detach().clone(), each.stride()) for each in SCENARIOS[name](wrap)])
+    types = set()
     for n, ((theirs, strides), (ours, mine)) in enumerate(zip(*results, strict=True)):
-        torch.testing.assert_close(ours, theirs, rtol=2e-2 if ours.dtype == torch.bfloat16 else 1e-4, atol=1e-5)
+        torch.testing.assert_close(ours, theirs, **(BITS_16 if torch.bfloat16 in (ours.dtype, *types) else BITS_32))
+        types.add(ours.dtype)
         assert mine == strides, f"result {n} has strides {mine}, in PyTorch {strides}"
+    said = [str(each.message) for each in caught if re.search("PyTorch (runs|keeps)", str(each.message))]
+    assert [each for each in said if GRADIENTS not in each and not re.search(LEAVES.get(name, "^$"), each)] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,12 +22,13 @@ from tilec.torch_backend.numbers_as_extents import with_extents
 from tilec.torch_backend.options import Options
 from tilec.torch_backend.report import Kept, Report, reason_of, reasons, tell
 from tilec.torch_backend.rescue import Boxed, Rescued, boxed
+from tilec.torch_backend.shared_memory import with_views
 from tilec.torch_backend.translation import UntranslatableError, refused_operators
 
 log = logging.getLogger("tilec")
 
 LEAST = 2
-"""Operators of a part that is worth a model of its own."""
+"""Operators of a part between others that is worth a model of its own."""
 
 
 def compiled_parts(module: fx.GraphModule, constants: Mapping[int, torch.Tensor], options: Options) -> Boxed:
@@ -35,9 +36,14 @@ def compiled_parts(module: fx.GraphModule, constants: Mapping[int, torch.Tensor]
 
     `constants` are parameters, by position. Raises UnsupportedError where `options` are strict and something is left.
     """
-    module, splitting = without_complex(module), _Splitting(options)
-    run = splitting.compiled(module, constants)
-    tell(Report(_calls(module), splitting.native, splitting.kept), options.strict)
+    given = with_views(without_complex(module))
+    module, splitting = given.module, _Splitting(options, given.views)
+    if given.some:
+        run = splitting.without(module, constants, refused_operators(module))
+    else:
+        run = splitting.compiled(module, constants)
+    views = sum(_is_call(node) for node in module.graph.nodes if node.name in given.views)
+    tell(Report(_calls(module) - views, splitting.native, splitting.kept), options.strict)
     return run
 
 
@@ -62,9 +68,11 @@ def _without_blamed(
 
 @dataclass
 class _Splitting:
-    """A graph while it is split into parts: the calls that PyTorch keeps, by name, and the number that tilec runs."""
+    """A graph while it is split into parts: the calls that PyTorch keeps, by name, and the number that tilec runs.
+    Calls that are `views` are PyTorch's, too, which nobody is told."""
 
     options: Options
+    views: frozenset[str] = frozenset()
     kept: dict[str, Kept] = field(default_factory=dict)
     native: int = 0
 
@@ -94,7 +102,8 @@ class _Splitting:
     def without(
         self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor], refused: Mapping[str, str]
     ) -> Boxed:
-        """A graph in which PyTorch keeps the operators that are refused."""
+        """A graph in which PyTorch keeps the operators that are refused, and views."""
+        refused = {name: why for name, why in refused.items() if name not in self.views}
         deciding = {node.name: DECIDES for node in module.graph.nodes if node.target in (COND, LOOP)}
         regions = [node.name for node in module.graph.nodes if node.target is REGION]
         self.kept |= reasons(
@@ -109,14 +118,16 @@ class _Splitting:
         placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
         values = {placeholders[position].name: tensor for position, tensor in constants.items()}
         copied = fx.GraphModule(module, _copy(module.graph))
-        partitioner = CapabilityBasedPartitioner(copied, _Supported(refused), allows_single_node_partition=False)
+        least = LEAST if refused else 1
+        supported = _Supported({*refused, *self.views})
+        partitioner = CapabilityBasedPartitioner(copied, supported, allows_single_node_partition=least == 1)
         fused = partitioner.fuse_partitions(partitioner.propose_partitions())
         for node in list(fused.graph.nodes):
             if node.op != "call_module":
                 continue
             part = fused.get_submodule(str(node.target))
             assert isinstance(part, fx.GraphModule)
-            if _calls(part) < LEAST:
+            if _calls(part) < least:
                 continue
             given = {
                 n: values[arg.name]
@@ -143,7 +154,7 @@ class _Splitting:
 class _Supported(OperatorSupportBase):
     """All calls but those that are refused, by name, and what picks from their results."""
 
-    def __init__(self, refused: Mapping[str, str]) -> None:
+    def __init__(self, refused: Collection[str]) -> None:
         self._refused = refused
 
     def is_node_supported(self, _submodules: Mapping[str, torch.nn.Module], node: fx.Node) -> bool:

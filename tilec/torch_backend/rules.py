@@ -18,6 +18,12 @@ OTHERS = (
     aten.tril_indices.default,
     aten.triu_indices.default,
     aten._addmm_activation.default,
+    aten._native_batch_norm_legit_functional.default,
+    aten._batch_norm_with_update_functional.default,
+    aten.narrow_copy.default,
+    aten.permute_copy.default,
+    aten.unbind_copy.int,
+    aten.view_copy.default,
 )
 """Operators whose rules in PyTorch are not among those for core operators."""
 

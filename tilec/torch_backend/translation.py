@@ -19,6 +19,7 @@ from onnx import helper
 from torch import fx
 
 from tilec.torch_backend import complex_parts
+from tilec.torch_backend.arrays import array_of
 from tilec.torch_backend.few_bits import in_few_bits
 from tilec.torch_backend.onnx_builder import OnnxBuilder
 from tilec.torch_backend.values import ONNX_TYPES, Number, Size, Tensor
@@ -265,12 +266,7 @@ def _weight(t: Translation, name: str, tensor: torch.Tensor) -> Tensor:
     value = tensor.detach()
     if value.dtype not in ONNX_TYPES:
         raise UntranslatableError(f"{name} has elements of {value.dtype}")
-    if value.dtype == torch.bfloat16:
-        import ml_dtypes
-
-        array = value.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    else:
-        array = value.numpy()
+    array = array_of(value)
     if (few := in_few_bits(array)) is not None:
         made = t.emit("Cast", t.onnx.weight(few, name), to=ONNX_TYPES[value.dtype])
         return Tensor(made, tuple(value.shape), value.dtype)

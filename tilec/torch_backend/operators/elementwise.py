@@ -315,7 +315,7 @@ def _rounded_quotient(t: Translation, node: fx.Node, x: Operand, y: Operand, rou
     return t.emit("Floor", quotient.name) if rounding_mode == "floor" else _truncated(t, node, quotient)
 
 
-@translates(aten.remainder.Tensor, aten.remainder.Scalar)
+@translates(aten.remainder.Tensor, aten.remainder.Scalar, aten.remainder.Scalar_Tensor)
 def _remainder(t: Translation, node: fx.Node, x: Operand, y: Operand) -> str:
     """The sign of the divisor, as in Python."""
     dtype = result_type(node)
@@ -324,6 +324,12 @@ def _remainder(t: Translation, node: fx.Node, x: Operand, y: Operand) -> str:
         return t.emit("Mod", left, right)
     whole = t.emit("Floor", t.emit("Div", left, right))
     return t.emit("Sub", left, t.emit("Mul", whole, right))
+
+
+@translates(torch.ops.prims.fma.default)
+def _product_and_sum(t: Translation, node: fx.Node, x: Operand, y: Operand, z: Operand) -> str:
+    dtype = result_type(node)
+    return t.emit("Add", t.emit("Mul", t.operand(x, dtype), t.operand(y, dtype)), t.operand(z, dtype))
 
 
 @translates(aten.fmod.Tensor, aten.fmod.Scalar)
@@ -370,7 +376,14 @@ def _negated(t: Translation, node: fx.Node, x: Tensor) -> str:
     return t.emit("Neg", x.name)
 
 
-@translates(aten.clone.default, aten.alias.default, aten.detach.default, aten.lift_fresh_copy.default)
+@translates(
+    aten.clone.default,
+    aten.alias.default,
+    aten.detach.default,
+    aten.lift_fresh_copy.default,
+    aten.resolve_conj.default,
+    aten.resolve_neg.default,
+)
 def _same(t: Translation, node: fx.Node, x: Tensor, **_: Any) -> str:
     return t.emit("Identity", x.name)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import fx
 
-from tilec.torch_backend.operators.movement import expression
+from tilec.torch_backend.operators.memory import expression
 from tilec.torch_backend.operators.reduction import reduced
 from tilec.torch_backend.translation import Translation, UntranslatableError, translates
 from tilec.torch_backend.values import ONNX_TYPES, Size, Tensor

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import fx
 
@@ -223,55 +222,3 @@ def _diagonal(t: Translation, node: fx.Node, x: Tensor, offset: int = 0, dim1: i
     step = t.emit("Add", width, t.onnx.constant(1, "int64"))
     first = t.onnx.constant(offset, "int64") if offset >= 0 else t.emit("Mul", width, t.onnx.constant(-offset, "int64"))
     return t.emit("Gather", flat, t.emit("Add", t.emit("Mul", numbers, step), first), axis=len(lead))
-
-
-@translates(aten.as_strided.default)
-def _as_strided(
-    t: Translation, node: fx.Node, x: Tensor, shape: Extents, strides: Extents, offset: int | Size | None = None
-) -> str:
-    """Elements of a tensor without gaps, by their numbers in memory; of open shapes all of them, in another order."""
-    value = node.all_input_nodes[0].meta["val"]
-    order = without_gaps(value.shape, value.stride())
-    if order is None or value.storage_offset():
-        raise UntranslatableError("memory with gaps, or not from its start")
-    turned = t.emit("Transpose", x.name, perm=order) if order != sorted(order) else x.name
-    flat = t.emit("Reshape", turned, t.onnx.integers([-1]))
-    numbers = [each for each in (*shape, *strides, offset or 0) if isinstance(each, int)]
-    if len(numbers) <= 2 * len(shape):
-        return _all_in_order(t, node, flat, value, shape)
-    places = np.full((), numbers[-1], np.int64)
-    for extent, stride in zip(numbers[: len(shape)], numbers[len(shape) : 2 * len(shape)], strict=True):
-        places = places[..., None] + np.arange(extent) * stride
-    return t.emit("Gather", flat, t.onnx.constant(places, np.int64), axis=0)
-
-
-def _all_in_order(t: Translation, node: fx.Node, flat: str, value: torch.Tensor, shape: Extents) -> str:
-    """All elements of memory as a tensor that has each once."""
-    made, strides = node.meta["val"], node.meta["val"].stride()
-    order = without_gaps(made.shape, strides)
-    if order is None or made.storage_offset() or expression(made.numel()) != expression(value.numel()):
-        raise UntranslatableError("memory of an open shape that is read in part or again and again")
-    whole = t.emit("Reshape", flat, t.shape([shape[d] for d in order]), allowzero=1)
-    back = [order.index(d) for d in range(len(order))]
-    return t.emit("Transpose", whole, perm=back) if back != sorted(back) else whole
-
-
-def without_gaps(shape: Sequence[Any], strides: Sequence[Any]) -> list[int] | None:
-    """The dimensions from the one with the largest steps in memory on, where memory has each element once and nothing
-    else; None where it has not, or where symbols do not tell."""
-    order = [d for d, extent in enumerate(shape) if expression(extent) == 1]
-    rest = [d for d in range(len(shape)) if d not in order]
-    step = expression(1)
-    while rest:
-        found = [d for d in rest if expression(strides[d]) == step]
-        if not found:
-            return None
-        order.insert(0, found[0])
-        rest.remove(found[0])
-        step = step * expression(shape[found[0]])
-    return order
-
-
-def expression(extent: int | torch.SymInt) -> Any:
-    """An extent by its symbols."""
-    return extent if isinstance(extent, int) else extent.node.expr

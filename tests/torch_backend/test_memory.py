@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="pip install tilec[torch]")
 
-from tilec.torch_backend.operators.movement import without_gaps  # noqa: E402
+from tilec.torch_backend.operators.memory import without_gaps  # noqa: E402
 
 
 def test_memory_without_gaps_has_an_order():
