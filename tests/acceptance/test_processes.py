@@ -76,6 +76,7 @@ assert not heavy, heavy
             np.testing.assert_array_equal(found[name], array)
 
 
+@pytest.mark.slow
 def test_no_compiler_or_linker_is_needed(model, tmp_path):
     empty = tmp_path / "bin"
     empty.mkdir()

@@ -42,7 +42,7 @@ def test_four_stages_one_by_one_make_the_same_bytes(made, place):
     assert contents(place / "out") == contents(made / "build")
 
 
-ALONE = ("again", "an empty cache", "no AVX-512", "another hash seed", "C locale")
+ALONE = ("again", "an empty cache", "no AVX-512", "another hash seed", "C locale", "no compiler or linker")
 """What is changed about the process; all at once in every run, one after another in the slow tests."""
 
 
@@ -53,6 +53,7 @@ def test_compile_makes_the_same_bytes(made, place, environment):
         "an empty cache": {"XDG_CACHE_HOME": str(place / "cache")},
         "no AVX-512": {"NPY_DISABLE_CPU_FEATURES": avx512()},
         "another hash seed": {"PYTHONHASHSEED": "123"},
+        "no compiler or linker": {"PATH": str(place / "bin")},
         "C locale": {"LC_ALL": "C", "TZ": "Asia/Kathmandu", "PYTHONUTF8": "0"},
     }
     changed = {k: v for name in (ALONE if environment == "all" else [environment]) for k, v in each[name].items()}

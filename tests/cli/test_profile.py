@@ -196,7 +196,8 @@ def test_every_flag_has_a_key(cli, graph, tmp_path, monkeypatch):
     assert cli("compile", "model.onnx", *flags, "--record", "f.json").out.count("# --record") == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_keeps_what_was_measured_and_leaves_nothing_else(graph, tmp_path, number):
     temporary = tmp_path / "tmp"
     temporary.mkdir()

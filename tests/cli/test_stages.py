@@ -130,6 +130,7 @@ def test_without_binding_symbols_stay_to_the_kernels(cli, dynamic, tmp_path):
     assert kernels["arena"]["numbers"][0] == "batch"
 
 
+@pytest.mark.slow
 def test_tiles_of_a_symbolic_plan_are_those_for_the_likely_size(cli, dynamic, tmp_path):
     assert cli("import", "model.onnx").code == 0
 

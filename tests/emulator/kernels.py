@@ -1,10 +1,10 @@
 """Kernels in the words of the tile primitives, to run in the emulator, and what they compute."""
 
-import atexit
+import os
 import shutil
+import time
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -112,15 +112,20 @@ T_KERNEL void transpose(
 """
 
 
+KEPT = 7 * 24 * 3600
+"""Seconds that a library of a kernel is kept."""
+
 HEADER = (Path(gpu.__file__).parent / "tile.h").read_text()
 
 
 @cache
 def emulator_cache():
-    """The folder of what this process builds: the emulator's own code once."""
-    folder = TemporaryDirectory(prefix="emulator-")
-    atexit.register(folder.cleanup)
-    return Path(folder.name)
+    """The folder of what all processes build, by content: the emulator's own code once. What is old goes."""
+    folder = Path(os.environ["XDG_CACHE_HOME"]) / "emulator-of-tests"
+    for path in folder.glob("*.[os]*"):
+        if path.stat().st_mtime < time.time() - KEPT:
+            path.unlink(missing_ok=True)
+    return folder
 
 
 def built(text, name, lanes=32):

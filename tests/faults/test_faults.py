@@ -12,7 +12,7 @@ from tests.faults.world import World
 
 
 def test_an_import_that_is_killed_at_a_change_of_a_file_is_done_by_the_next(tmp_path: Path) -> None:
-    assert list(kills.at_changes(World(tmp_path), "compile", 8, "import")) == []
+    assert list(kills.at_changes(World(tmp_path), "compile", 16, "import")) == []
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ def with_other_weights(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     return made
 
 
+@pytest.mark.slow_cases("4")
 @pytest.mark.parametrize("first", [0, 4])
 def test_code_that_is_taken_over_is_that_of_the_weights(tmp_path, monkeypatch, first):
     compilations = []

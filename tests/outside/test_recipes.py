@@ -21,6 +21,19 @@ FALLS_BACK = {
 """Operators that onnxruntime runs, of those recipes that have any: what it alone does, or does in less work."""
 
 
+@pytest.mark.slow_cases(
+    "votes_of_a_set",
+    "text_in_pictures",
+    "columns_apart",
+    "half_precision_morphemes",
+    "voice_activity",
+    "boxes_of_objects",
+    "reversed_sequences",
+    "shifts_of_atoms",
+    "line_of_text",
+    "sleep_spindles",
+    "unrolled_cells",
+)
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_compiles_without_sizes_and_is_right(tmp_path, name):
     model = RECIPES[name]().save(tmp_path / "model.onnx")

@@ -131,6 +131,7 @@ def others(_: int) -> int:
     return len(client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.workers)))
 
 
+@pytest.mark.slow
 def test_a_number_is_that_of_workers() -> None:
     pytest.importorskip("distributed")
     with workers_of("3") as workers:

@@ -21,7 +21,9 @@ def marked() -> list[object]:
     return [pytest.param(n, d, marks=() if d in QUICK else pytest.mark.slow, id=f"{n}-{d}") for n, d in fixed]
 
 
-@pytest.mark.slow_cases("bert-base-avx2", "nafnet-a100", "nafnet-avx2")
+@pytest.mark.slow_cases(
+    "bert-base-avx2", "nafnet-a100", "nafnet-avx2", "shufflenet-v2-a100", "shufflenet-v2-avx2", "mobilenet-v2-avx2"
+)
 @pytest.mark.parametrize(("name", "device"), marked())
 def test_no_plan_is_below_its_bounds(name: str, device: str) -> None:
     plan = plan_from_json(json.loads((FOLDER / f"{name}.{device}.json").read_text(encoding="utf-8")))

@@ -68,11 +68,11 @@ def agree(a: np.ndarray, b: np.ndarray) -> bool:
 
 @pytest.mark.feature("W31")
 def test_random_plans(tmp_path):
-    check(legal(32, cases(operators=3), 0), tmp_path)
+    check(legal(20, cases(operators=3), 0), tmp_path)
 
 
 def test_random_types(tmp_path):
-    check(legal(16, cases(TYPES, operators=3), 7), tmp_path)
+    check(legal(12, cases(TYPES, operators=3), 7), tmp_path)
 
 
 @pytest.mark.slow

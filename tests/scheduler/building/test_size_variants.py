@@ -134,16 +134,30 @@ def test_tensors_wait_at_the_same_level_in_all_variants() -> None:
 
 
 @pytest.mark.feature("B09", "B24")
-def test_costs_are_those_of_the_program_at_the_pivots() -> None:
-    graph = attention("batch", "seq")
-    ranges = {"batch": SymbolRange(1, 4, likely=(2,)), "seq": SymbolRange(1, 90, likely=(37,))}
+@pytest.mark.parametrize(
+    ("graph", "likely", "others"),
+    [
+        (mlp(), {"n": 37}, [{"n": 1}, {"n": 90}]),
+        pytest.param(
+            attention("batch", "seq"),
+            {"batch": 2, "seq": 37},
+            [{"batch": 1, "seq": 1}, {"batch": 3, "seq": 90}],
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["rows", "attention"],
+)
+def test_costs_are_those_of_the_program_at_the_pivots(
+    graph: Graph, likely: dict[str, int], others: list[dict[str, int]]
+) -> None:
+    ranges = {symbol: SymbolRange(1, 90, likely=(size,)) for symbol, size in likely.items()}
     plan = schedule(replace(graph, symbol_ranges=ranges), tiny("explicit", 64))
     for group in plan.groups:
-        for sizes in ({"batch": 2, "seq": 37}, {"batch": 1, "seq": 1}, {"batch": 3, "seq": 90}):
+        for sizes in (likely, *others):
             program = lower(group, variant_at(group, sizes), plan)
             moved = traffic(program, sizes)
             assert traffic(bind_program(program, sizes)) == moved
-            if sizes["seq"] == 37:
+            if sizes == likely:
                 assert group.cost.written == {level: Const(each.written) for level, each in moved.items()}
 
 

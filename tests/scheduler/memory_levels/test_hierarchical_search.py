@@ -82,6 +82,7 @@ def test_connections_in_the_middle_spare_the_lowest_level(graph: Graph, name: st
     assert {refusal.code for refusal in plan.refusals} <= REASONS.keys() - {"closed"}
 
 
+@pytest.mark.slow
 @pytest.mark.feature("W10")
 def test_two_levels_below_the_core() -> None:
     """What a level further up is cut into lies inside the tiles of the level below."""

@@ -120,16 +120,20 @@ def arrays(operands: dict[str, str]) -> dict[str, np.ndarray]:
 
 
 def grouped(step: int = 1) -> list[tuple[dict[str, str], list[tuple[str, str]]]]:
-    """Every `step`-th case, those that read the same operands together."""
+    """Every `step`-th case and all copies, those that read the same operands together."""
     groups: dict[tuple, list[tuple[str, str]]] = {}
-    for body, operands, result in CASES[::step]:
+    for body, operands, result in [*CASES[::step], *(case for case in CASES if case[0] == "a[i]")]:
         groups.setdefault(tuple(operands.items()), []).append((body, result))
     return [(dict(operands), bodies) for operands, bodies in groups.items()]
 
 
-@pytest.fixture(scope="module", params=[(AVX512, 1), (NEON, 7)], ids=["64 bytes", "16 bytes"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param((AVX512, 1), marks=pytest.mark.slow), (AVX512, 13), (NEON, 17)],
+    ids=["all in 64 bytes", "64 bytes", "16 bytes"],
+)
 def results(request, tmp_path_factory):
-    """(groups, their outputs): all cases with wide vectors, some with narrow ones."""
+    """(groups, their outputs): all cases with wide vectors, some of them, others with narrow ones."""
     target, step = request.param
     batch, groups = Batch(), grouped(step)
     for operands, bodies in groups:
@@ -137,7 +141,6 @@ def results(request, tmp_path_factory):
     return groups, batch.run(tmp_path_factory.mktemp("scalars"))
 
 
-@pytest.mark.slow_cases("64 bytes")
 @pytest.mark.feature("L05")
 def test_all_functions_agree_with_numpy(results):
     wrong = []
