@@ -22,7 +22,7 @@ from tilec.ir.codec import plan_from_json
 from tilec.ir.plan import Plan
 from tilec.ir.sizes import SymbolRange
 from tilec.pipeline import Job, StageInput, compile_model
-from tilec.pipeline.job import Advance, unseen
+from tilec.progress import Advance, unseen
 from tilec.runtime import Session, load
 from tilec.spec.effective import Effective, effective_recipe
 from tilec.verify.inputs import Draw, random_inputs

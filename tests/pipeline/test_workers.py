@@ -14,9 +14,9 @@ from bench.plans import host, product
 from tilec.bench.measure import Effort, measuring
 from tilec.errors import ConfigError, TilecError, UnavailableError, UsageError
 from tilec.pipeline.building import builds_on
-from tilec.pipeline.job import unseen
 from tilec.pipeline.sweep import sweep
 from tilec.pipeline.workers import _on, in_turn, workers_of
+from tilec.progress import unseen
 from tilec.report.sweep import sweep_csv
 from tilec.scheduler.parallel.child_process import process_count
 from tilec.spec.located import parse_yaml, validate

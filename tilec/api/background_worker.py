@@ -23,7 +23,7 @@ from tilec.calls_ahead import end_with
 from tilec.scheduler.parallel.child_process import without_children
 
 if TYPE_CHECKING:
-    from tilec.pipeline.job import Advance
+    from tilec.progress import Advance
 
 PAUSE = 0.2
 """Seconds between two statuses of a stage."""

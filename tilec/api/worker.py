@@ -26,7 +26,8 @@ from tilec.threads import exit_process
 
 if TYPE_CHECKING:
     from tilec.pipeline import Job
-    from tilec.pipeline.job import Advance, Listener
+    from tilec.pipeline.job import Listener
+    from tilec.progress import Advance
 
 log = logging.getLogger("tilec")
 
@@ -37,7 +38,7 @@ class Log:
     @contextmanager
     def stage(self, name: str) -> "Iterator[Advance]":
         """A stage runs."""
-        from tilec.pipeline.job import unseen
+        from tilec.progress import unseen
 
         yield unseen
         log.info("%s: done", name)

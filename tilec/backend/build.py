@@ -15,7 +15,7 @@ from tilec.artifact import cache_folder
 from tilec.ir.codec import plan_from_json
 from tilec.ir.graph import Placement
 from tilec.pipeline import Job, compile_model
-from tilec.pipeline.job import Advance, unseen
+from tilec.progress import Advance, unseen
 from tilec.runtime import Session, load
 from tilec.spec.effective import Effective, effective_recipe
 

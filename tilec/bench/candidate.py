@@ -15,6 +15,7 @@ from tilec.artifact import Artifact
 from tilec.bench.runners import Array, Runner
 from tilec.errors import TilecError, UnavailableError
 from tilec.ir.plan import Plan
+from tilec.progress import unseen
 from tilec.verify.inputs import Draw, random_tensors
 from tilec.verify.nodes import nodes_of
 
@@ -56,7 +57,7 @@ class Builder:
                     self._options,
                     folder=folder,
                     cache=self._cache,
-                    advance=lambda _done, _total: None,
+                    advance=unseen,
                 )
                 Artifact("kernels", {}, body).write(folder / FILE)
             except UnavailableError:

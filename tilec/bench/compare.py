@@ -4,7 +4,7 @@ processes."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from tilec.bench.peers import chosen
 from tilec.bench.priority import precedence
 from tilec.bench.runners import Array, Needs, compiled
 from tilec.bench.statistics import Ratio, ratio
+from tilec.progress import Advance, unseen
 from tilec.verify.remote import Remote
 
 OURS = "tilec"
@@ -56,7 +57,7 @@ def time_interleaved(
     feeds: Mapping[str, Array],
     against: Sequence[str],
     timing: Timing,
-    advance: Callable[[int, int], None] = lambda _done, _total: None,
+    advance: Advance = unseen,
 ) -> Comparison:
     """Time the compiled model in `folder` and `model` on the runtimes `against`, in turns, on the same inputs.
 

@@ -1,11 +1,14 @@
 """`tilec compile`: the four stages in sequence; fresh ones are skipped."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tilec.artifact import pretty, write_text
 from tilec.cli.console import Console
 from tilec.cli.exported_file import model_of
 from tilec.cli.import_ import folder_of
@@ -15,8 +18,10 @@ from tilec.cli.options import (
     Bounds,
     Budget,
     Device,
+    Effort,
     PrintRecipe,
     Profile,
+    ProfileCompile,
     Recipe,
     Record,
     Shapes,
@@ -29,7 +34,7 @@ from tilec.cli.options import (
 )
 from tilec.cli.unverified import require_verified
 from tilec.errors import ArtifactError, UsageError
-from tilec.pipeline import FILES, compile_model, read_run, read_source
+from tilec.pipeline import FILES, Job, compile_model, read_run, read_source
 
 
 def compile_(
@@ -53,11 +58,13 @@ def compile_(
     workers: Workers = None,
     budget: Budget = None,
     bounds: Bounds = None,
+    effort: Effort = None,
     recipe: Recipe = None,
     strict: Strict = False,
     allow_unverified: AllowUnverified = False,
     first: Annotated[str, typer.Option("--from", metavar="STAGE", help="First stage to run.")] = "import",
     last: Annotated[str, typer.Option("--to", metavar="STAGE", help="Last stage to run.")] = "verify",
+    profile_compile: ProfileCompile = None,
     print_recipe: PrintRecipe = False,
     json: AsJson = False,
 ) -> None:
@@ -98,6 +105,7 @@ def compile_(
         record=record,
         budget=budget,
         bounds=bounds,
+        effort=effort,
     )
     job = job_on_device(console, recipe, given, folder, print_recipe)
     if job is None:
@@ -105,7 +113,7 @@ def compile_(
     job = replace(job, workers=workers)
     if output is None and job.device is not None:
         _refuse_other_device(folder, job.device.name)
-    with kernels_ahead(job) as job:
+    with _profiled(job, profile_compile) as job, kernels_ahead(job) as job:
         done = compile_model(job, model, folder, first, last)
     summary: dict[str, Json] = {"folder": str(folder), "stages": list(done)}
     whole = done["import"] if last == "import" else done.get("schedule") or read_source("plan", folder)
@@ -127,6 +135,21 @@ def compile_(
         console.json(summary)
     if "verify" in done:
         require_verified(done["verify"].body, job.recipe.verify, folder)
+
+
+@contextmanager
+def _profiled(job: Job, file: Path | None) -> Iterator[Job]:
+    """The job, its stages and steps clocked; the seconds are written at the end, of a job that failed too."""
+    if file is None:
+        yield job
+        return
+    from tilec.pipeline.compile_profile import ProfiledListener, profile_to_json
+
+    listener = ProfiledListener(job.listener)
+    try:
+        yield replace(job, listener=listener)
+    finally:
+        write_text(file, pretty(profile_to_json(listener.spans)))
 
 
 def _refuse_other_device(folder: Path, device: str) -> None:

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tilec.artifact import Json, compact, pretty
+from tilec.cli.progress_lines import interval, progress_lines
 from tilec.cli.streams import abandon_output, unwritten
 from tilec.errors import TilecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tilec.pipeline.job import Advance
+    from tilec.progress import Advance
 
 
 WIDEST = 2000
@@ -94,8 +95,11 @@ class Console:
         if self.progress and self.verbosity >= 0:
             with _bar(name) as advance:
                 yield advance
+        elif self.verbosity >= 0 and (seconds := interval()):
+            with progress_lines(name, self.note, seconds) as advance:
+                yield advance
         else:
-            from tilec.pipeline.job import unseen
+            from tilec.progress import unseen
 
             yield unseen
         self.note(f"{name}: done in {time.monotonic() - begin:.1f} s")

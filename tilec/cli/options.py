@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -102,6 +102,18 @@ Bounds = Annotated[
     bool | None,
     typer.Option("--bounds/--no-bounds", help="Find the best traffic known of every group, which takes some time."),
 ]
+Effort = Annotated[
+    Literal["quick", "full"] | None,
+    typer.Option("--effort", help="quick: a plan by rules, in a fraction of the time (default: full)."),
+]
+ProfileCompile = Annotated[
+    Path | None,
+    typer.Option(
+        "--profile-compile",
+        metavar="FILE",
+        help="Write the seconds of every stage and step, as JSON that Perfetto opens, too.",
+    ),
+]
 PrintBetweenPasses = Annotated[
     bool, typer.Option("--print-between-passes", help="Say on stderr what every pass alters; runs though it is fresh.")
 ]
@@ -127,6 +139,7 @@ def flags(
     record: str | None = None,
     budget: int | None = None,
     bounds: bool | None = None,
+    effort: str | None = None,
     watched: str | None = None,
 ) -> dict[str, tuple[str, Any]]:
     """Recipe keys set by the shared flags; `likely` maps symbols to sizes from a file, `watched` is the stage that
@@ -160,6 +173,8 @@ def flags(
         given["schedule.budget"] = ("--budget", budget)
     if bounds is not None:
         given["schedule.bounds"] = ("--bounds" if bounds else "--no-bounds", bounds)
+    if effort is not None:
+        given["schedule.effort"] = ("--effort", effort)
     if watched is not None:
         given[f"{watched}.print_between_passes"] = ("--print-between-passes", True)
     return given

@@ -12,6 +12,7 @@ from tilec.cli.options import (
     Bounds,
     Budget,
     Device,
+    Effort,
     PrintBetweenPasses,
     PrintRecipe,
     Profile,
@@ -42,6 +43,7 @@ def schedule(
     workers: Workers = None,
     budget: Budget = None,
     bounds: Bounds = None,
+    effort: Effort = None,
     recipe: Recipe = None,
     print_between_passes: PrintBetweenPasses = False,
     print_recipe: PrintRecipe = False,
@@ -71,6 +73,7 @@ def schedule(
         record=record,
         budget=budget,
         bounds=bounds,
+        effort=effort,
         watched="schedule" if print_between_passes else None,
     )
     job = job_on_device(console, recipe, given, target.parent if target else folder, print_recipe)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tilec.codegen.kernels import Kernels
     from tilec.ir.plan import Group, Plan, Variant
     from tilec.ir.program import Program
+    from tilec.progress import Advance
     from tilec.spec.device import DeviceSpec
     from tilec.spec.host import Host
     from tilec.spec.recipe import CodegenOptions
@@ -76,8 +77,10 @@ class Build(Protocol):
         cache: Path | None,
         observe: Observe | None,
         ahead: CallsAhead | None,
+        advance: Advance,
     ) -> Mapping[str, Any]:
-        """`cache` keeps object files across models, `ahead` has calls that began before. Raises TilecError."""
+        """`cache` keeps object files across models, `ahead` has calls that began before, `advance` counts what is
+        compiled. Raises TilecError."""
 
 
 class BeginKernel(Protocol):

@@ -11,11 +11,12 @@ from tilec.abi.manifest import LOADER
 from tilec.artifact import encode
 from tilec.calls_ahead import CallsAhead
 from tilec.codegen.backend import Backend, Observe, Obstacle, backend_of
-from tilec.codegen.kernels import Advance, Kernels, lower_plan
+from tilec.codegen.kernels import Kernels, lower_plan
 from tilec.codegen.programs import write_programs
 from tilec.errors import UnavailableError, UnsupportedError
 from tilec.ir.plan import Plan
 from tilec.ir.text import text_of
+from tilec.progress import Advance
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 
@@ -53,7 +54,7 @@ def codegen(
     }
     if backend is not None:
         try:
-            runtime = dict(backend.build(plan, kernels, device, options, folder, cache, observe, ahead))
+            runtime = dict(backend.build(plan, kernels, device, options, folder, cache, observe, ahead, advance))
         except UnsupportedError as error:
             if not backend.optional:
                 raise

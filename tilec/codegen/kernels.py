@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,9 +29,7 @@ from tilec.ir.verify.program import check_program
 from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.checks.unused_decisions import unused_decisions
 from tilec.lower.lowering import lower
-
-Advance = Callable[[int, int], None]
-"""Called with the progress of a stage: (steps done, steps in all)."""
+from tilec.progress import Advance
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +89,10 @@ def lower_plan(plan: Plan, folder: Path, advance: Advance, alignment: int = ALIG
             names = renaming(first, alone, plan.tensors)
             tensors = tuple(names[buffer.tensor] for buffer in programs[variant.kernel].parameters)
             steps.append(Step(group.name, variant.kernel, tensors, segment, guard))
-        advance(done + 1, 2 * len(plan.groups))
+        advance(done + 1, len(plan.groups), "lower")
     steps.sort(key=lambda step: step.segment)
     check_layouts(plan, [(step.group, step.kernel, step.tensors) for step in steps], programs)
-    weights = prepare_weights(plan, folder, folder)
+    weights = prepare_weights(plan, folder, folder, advance)
     lives = _lives(plan, tuple(steps))
     if not plan.symbols:
         sizes = {name: size_of(plan, name) for name in lives}

@@ -6,7 +6,7 @@ A large constant that kernels read as it is stays in the model's file and is onl
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -23,6 +23,7 @@ from tilec.ir.graph import WeightRef
 from tilec.ir.plan import Plan
 from tilec.ir.types import numpy_dtype
 from tilec.ir.weights import bound_shape, read_constant, weight_path
+from tilec.progress import Advance, unseen
 
 SMALL = 64 << 10
 """Bytes of a constant below which it is copied next to the others: where it lies, the system maps as much of its
@@ -57,13 +58,11 @@ def constants_read(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(used))
 
 
-def prepare_weights(
-    plan: Plan, weights_folder: Path, folder: Path, progress: Callable[[int, int], None] | None = None
-) -> Weights:
+def prepare_weights(plan: Plan, weights_folder: Path, folder: Path, advance: Advance = unseen) -> Weights:
     """Evaluate the prepared nodes that kernels need and write them to one file in `folder`.
 
     A weight is evaluated in slabs of `SLAB` bytes: at any time one slab and what the weight is made from are in memory.
-    `progress(done, total)` counts weights. Raises UsageError or ArtifactError for weight files that are missing or too
+    `advance` counts weights. Raises UsageError or ArtifactError for weight files that are missing or too
     short.
     """
     wanted = constants_read(plan)
@@ -85,8 +84,7 @@ def prepare_weights(
             for piece in pieces_of(values.slabs(tensor)):
                 digest.update(piece)
                 file.write(piece)
-            if progress is not None:
-                progress(done + 1, len(written))
+            advance(done + 1, len(written), "pack weights")
     name = weights_file(digest.hexdigest())
     places |= {tensor: Place(name, *where.places[tensor]) for tensor in written}
     return Weights(places, files | {name: digest.hexdigest()})

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from tilec.analysis.bounds.whole import InTasks
     from tilec.bounds.graph.parallel_curves import FindParallel
     from tilec.ir.graph import Graph
-    from tilec.pipeline.job import Advance, Listener
+    from tilec.pipeline.job import Listener
+    from tilec.progress import Advance
     from tilec.spec.bounds import BoundsRecipe
 
 

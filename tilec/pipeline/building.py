@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilec.errors import TilecError, UnavailableError
-from tilec.pipeline.job import unseen
 from tilec.pipeline.workers import Workers
+from tilec.progress import unseen
 
 if TYPE_CHECKING:
     from tilec.ir.plan import Plan

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tilec.artifact import Artifact, parse_artifact, read_artifact
 from tilec.errors import ArtifactError, TilecError
+from tilec.progress import Advance
 
 if TYPE_CHECKING:
     from tilec.calls_ahead import CallsAhead
@@ -47,17 +48,6 @@ _KINDS: Mapping[str, type] = {
 """Top-level keys that are looked at before an artifact is decoded, and of what kind they are."""
 
 _KIND_NAMES: Mapping[type, str] = {list: "list", dict: "object", str: "text"}
-
-
-class Advance(Protocol):
-    """Receives how much of a stage, or of the step of a stage that is called `step`, is done."""
-
-    def __call__(self, done: int, total: int, step: str = "") -> None:
-        """`done` of `total` kernels, draws, parts or groups are done."""
-
-
-def unseen(done: int, total: int, step: str = "") -> None:
-    """Progress of a stage at which nobody looks."""
 
 
 class Listener(Protocol):

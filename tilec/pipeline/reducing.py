@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from tilec.errors import ArtifactError
 from tilec.pipeline.host_match import host_mismatch
-from tilec.pipeline.job import Advance, Job, StageInput, read_source, unseen
+from tilec.pipeline.job import Job, StageInput, read_source
 from tilec.pipeline.part_folder import command_of, write_part_folder
 from tilec.pipeline.stages import compile_model
 from tilec.pipeline.steps.verify import model_file
+from tilec.progress import Advance, unseen
 
 if TYPE_CHECKING:
     from tilec.ir.plan import Plan

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tilec.pipeline.job import Advance
+    from tilec.progress import Advance
     from tilec.scheduler.trace import Step, Trace
 
 
@@ -16,7 +16,8 @@ class SearchProgress:
     show: "Advance"
 
     def record(self, step: "Step", before: Any, after: Any) -> None:
-        """Hand an entry on."""
+        """Hand an entry on, and show that the step is done."""
+        self.show(1, 1, step.name)
         self.trace.record(step, before, after)
 
     def advance(self, name: str, done: int, total: int) -> None:

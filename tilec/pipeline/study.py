@@ -14,9 +14,9 @@ from tilec.analysis.studies.rows import Row, compared, row, slowest
 from tilec.bounds.einsum.cache import cached
 from tilec.errors import ConfigError, UsageError
 from tilec.pipeline.bounds import einsum_subject, read_graph, workload, workload_subject
-from tilec.pipeline.job import Advance
 from tilec.pipeline.sweep import Silent
 from tilec.pipeline.workers import Workers, in_turn
+from tilec.progress import Advance
 from tilec.report.bounds.forms import meanings
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from tilec.analysis.energy import plan_energy
 from tilec.analysis.ratios import plan_ratio
 from tilec.analysis.statistics import statistics
 from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
-from tilec.pipeline.job import Advance, Job, StageInput, unseen
+from tilec.pipeline.job import Job, StageInput
 from tilec.pipeline.steps.import_model import import_graph
 from tilec.pipeline.workers import Workers, in_turn
+from tilec.progress import Advance, unseen
 from tilec.report.sweep import Row
 
 if TYPE_CHECKING:

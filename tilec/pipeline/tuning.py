@@ -9,9 +9,10 @@ from tilec.artifact import digest_bytes, digest_file, digest_object
 from tilec.errors import ConfigError, UnsupportedError, UsageError
 from tilec.pipeline.building import builds_on
 from tilec.pipeline.host_match import require_host
-from tilec.pipeline.job import Advance, Job
+from tilec.pipeline.job import Job
 from tilec.pipeline.record_file import existing, read_record, require_writable, update_record
 from tilec.pipeline.workers import workers_of
+from tilec.progress import Advance
 
 if TYPE_CHECKING:
     from tilec.ir.graph import Graph

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from tilec.errors import TilecError, UnavailableError, UsageError
-from tilec.pipeline.job import Advance
+from tilec.progress import Advance
 from tilec.version import __version__
 
 Item = TypeVar("Item")

@@ -133,6 +133,12 @@ class PlanState:
     best: PlanCandidate | None = None
 
     @property
+    def quick(self) -> PlanCandidate | None:
+        """The candidate that a search with little effort takes; None where there is none beside."""
+        registers = [each for each in self.candidates if each.fusion == "register"]
+        return min(registers, key=lambda each: each.lower_bound, default=None)
+
+    @property
     def taken(self) -> PlanCandidate:
         """The candidate that is taken: the asked fusion where no step compared any."""
         return self.best if self.best is not None else self.candidates[0]
@@ -176,7 +182,7 @@ class ComparePlans(PlanStep):
     def applies(self, state: PlanState) -> bool:
         """Where less fusion, or rules, were not asked for; bytes that groups hold are no sum."""
         options = state.search.options
-        return options.fusion in ("register", "full") and options.objective != "footprint"
+        return options.tried_fusion in ("register", "full") and options.objective != "footprint"
 
     def run(self, state: PlanState, _trace: Trace) -> PlanState:
         """All candidates, and the cheapest. Full fusion is tried on the draft that register fusion likes best, and on
@@ -184,7 +190,7 @@ class ComparePlans(PlanStep):
         search = state.search
         fused = sorted((search.candidate(draft, "register") for draft in search.drafts), key=lambda c: c.lower_bound)
         full: list[PlanCandidate] = []
-        if search.options.fusion == "full":
+        if search.options.tried_fusion == "full":
             drafts = [each.draft for each in fused if each.lower_bound <= fused[0].lower_bound * self.near]
             full = [search.candidate(draft, "full") for draft in drafts]
         candidates = (*full, *fused, search.candidate(search.drafts[-1], "none"))
@@ -212,7 +218,7 @@ def search_plans(search: PlanSearch, steps: Sequence[PlanStep], tuner: Tuner | N
             state = after
     if state.candidates:
         return state
-    return replace(state, candidates=(search.candidate(search.drafts[0], search.options.fusion, tuner),))
+    return replace(state, candidates=(search.candidate(search.drafts[0], search.options.tried_fusion, tuner),))
 
 
 def _explained(plan: Plan, other: Plan, joined: int, apart: int) -> Plan:

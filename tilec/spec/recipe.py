@@ -94,6 +94,11 @@ class ScheduleOptions(Spec):
         description="none: one node a group; register: elementwise nodes share registers; apollo: groups by a table of "
         "rules, for comparison; full: all levels",
     )
+    effort: Literal["quick", "full"] = Field(
+        default="full",
+        description="quick: full fusion is not searched for; elementwise nodes share registers by rules, and tiles are "
+        "chosen for that",
+    )
     objective: Literal["time", "traffic", "footprint"] = Field(
         default="time", description="what the search minimises: predicted time, bytes at the lowest level, memory"
     )
@@ -119,6 +124,11 @@ class ScheduleOptions(Spec):
     )
     print_between_passes: bool = Field(default=False, description="say what every pass and step alters")
     bounds: bool = Field(default=False, description="whether the plan carries the best traffic known of its groups")
+
+    @property
+    def tried_fusion(self) -> Literal["none", "register", "apollo", "full"]:
+        """How far plans are fused at most, with this effort."""
+        return "register" if self.effort == "quick" and self.fusion == "full" else self.fusion
 
 
 class CodegenOptions(Spec):

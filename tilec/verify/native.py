@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tilec.errors import ArtifactError, TilecError, UnavailableError, UsageError
 from tilec.ir.plan import Plan
+from tilec.progress import Advance, counted
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.accuracy import accuracy_report
 from tilec.verify.cases import Case, cases_of, nearest_case, steps_at
@@ -33,9 +34,7 @@ from tilec.verify.runners import Compiled
 from tilec.verify.sized_checks import NO_SIZES, with_sizes
 from tilec.verify.step_checks import affordable, covered
 from tilec.verify.tolerance import tolerances
-from tilec.verify.verdict import Subject, judged_outputs, within
-
-Advance = Callable[[int, int], None]
+from tilec.verify.verdict import Subject, judged_outputs
 
 
 def verify_native(
@@ -56,12 +55,10 @@ def verify_native(
     cases = cases_of(plan, options, model)
     if not cases:
         return not_verified(NO_SIZES)
-    steps = 2 * len(cases)
-    expected = expected_outputs(folder, model, cases)
+    expected = expected_outputs(folder, model, cases, advance)
     if expected.reference == NONE:
         return not_verified(f"{expected.refusals[0]}; {NAME_INPUTS}")
     cases = tuple(expected.cases)
-    advance(len(cases), steps)
     known = next(each for each in expected.outputs if each is not None)
     foreign = [port.name for port in plan.outputs if port.name not in known]
     if foreign:
@@ -93,15 +90,14 @@ def verify_native(
             actual, differing = told
             unstable = unstable or differing
             explicit = options.tolerance is not None
-            inner = within(advance, len(cases) + i, steps)
             try:
-                compared, wrong = judged_outputs(subject, feeds, actual, right, allowed, explicit, inner)
+                compared, wrong = judged_outputs(subject, feeds, actual, right, allowed, explicit, advance)
             except LookTooLong as error:
                 refused.append((case, error))
                 continue
             divergence = divergence or (wrong and wrong.at(case.sizes))
             checked.append(Checked(case, compared))
-            advance(len(cases) + i + 1, steps)
+            advance(i + 1, len(cases), "compare outputs")
         ran = [done.case for done in checked]
         if not ran:
             case, why = refused[0]
@@ -110,7 +106,7 @@ def verify_native(
         timed = nearest_case(plan, ran)
         seconds, threads = compiled.call("latency", timed.feeds)
         choices = _choices(ran, kernels, options)
-        groups, stale = _group_checks(compiled, kernels, choices)
+        groups, stale = _group_checks(compiled, kernels, choices, advance)
     report["outputs"] = outputs_report(checked)
     if refused:
         report["left_out"] = [{"because": why.message, "sizes": dict(case.sizes)} for case, why in refused]
@@ -198,7 +194,7 @@ def _kernels_run(cases: Sequence[Case], kernels: Mapping[str, Any]) -> dict[str,
 
 
 def _group_checks(
-    compiled: Remote, kernels: Mapping[str, Any], choices: Sequence[tuple[Case, frozenset[str]]]
+    compiled: Remote, kernels: Mapping[str, Any], choices: Sequence[tuple[Case, frozenset[str]]], advance: Advance
 ) -> tuple[list[tuple[GroupCheck, Case]], Divergence | None]:
     """The worst check of each of the chosen groups with its case, in the order of the plan, and the first divergence
     of memory.
@@ -207,7 +203,7 @@ def _group_checks(
     """
     worst: dict[str, tuple[GroupCheck, Case]] = {}
     stale: Divergence | None = None
-    for case, names, special in _passes(choices):
+    for case, names, special in counted(list(_passes(choices)), "compare groups", advance):
         try:
             checks, changed = compiled.call(
                 "check_groups", case.plan, steps_at(kernels, case), case.feeds, names, special

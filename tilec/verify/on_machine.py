@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from tilec.ir.plan import Group, Plan
 from tilec.ir.program import Loop, Program, Statement
 from tilec.ir.weights import read_constant
 from tilec.machine import MachineError, Result, execute
+from tilec.progress import Advance
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.accuracy import accuracy_report
 from tilec.verify.cases import Case, cases_of, steps_at
@@ -44,10 +45,8 @@ from tilec.verify.sized_checks import NO_SIZES, with_sizes
 from tilec.verify.step_checks import covered
 from tilec.verify.step_runner import Step, StepResult, StepRunner
 from tilec.verify.tolerance import tolerances
-from tilec.verify.verdict import reconsidered, within
+from tilec.verify.verdict import reconsidered
 from tilec.verify.whole_plan import fallback_of
-
-Advance = Callable[[int, int], None]
 
 BUDGET = 20_000_000
 """Budget of estimated work for one verification, in microseconds."""
@@ -206,7 +205,7 @@ def _whole(
     budget = LookBudget()
     groups: dict[str, tuple[GroupCheck, Case]] = {}
     fallbacks = [fallback_of(folder, plan, call) for call in plan.calls]
-    expected = expected_outputs(folder, model, [case for case, _ in runs])
+    expected = expected_outputs(folder, model, [case for case, _ in runs], advance)
     if expected.reference == NONE:
         return not_verified(f"{expected.refusals[0]}; {NAME_INPUTS}")
     report |= expected.report()
@@ -233,7 +232,7 @@ def _whole(
                 check = check_group(step.group, case.plan, arrays, constants)
                 this = (check, case)
                 groups[check.group] = max(this, groups.get(check.group, this), key=lambda each: each[0].severity)
-            advance(number * len(steps) + done + 1, len(runs) * len(steps))
+            advance(number * len(steps) + done + 1, len(runs) * len(steps), "compare groups")
         tensors = {port.name: port.tensor for port in plan.outputs}
         actual = {name: as_element(plan, tensor, arrays[tensor]) for name, tensor in tensors.items()}
         if not checked and (problem := _launches(runner, feeds, actual)):
@@ -244,9 +243,8 @@ def _whole(
             checks = [check_group(step.group, case.plan, arrays, constants) for step in steps]
             groups |= {check.group: (check, case) for check in checks if not check.passed}
             if all(check.passed for check in checks):
-                inner = within(advance, (number + 1) * len(steps) - 1, len(runs) * len(steps))
                 try:
-                    outputs = reconsidered(outputs, case.plan, folder, model, feeds, actual, right, inner, budget)
+                    outputs = reconsidered(outputs, case.plan, folder, model, feeds, actual, right, advance, budget)
                 except LookTooLong as error:
                     left_out.append({"because": error.message, "sizes": dict(case.sizes)})
                     continue
@@ -311,7 +309,7 @@ def _groups(
         if wrong is not None:
             reason = f"{wrong.output} differs from its expression: {wrong.reason}"
             return _failed(report, checked, step.group, this, reason)
-        advance(done + 1, len(chosen))
+        advance(done + 1, len(chosen), "compare groups")
     kernels = frozenset(step.program.name for _, step in chosen)
     kernels_of: dict[str, set[str]] = {}
     for _, steps in runs:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tilec.errors import TilecError, UnavailableError
 from tilec.ir.plan import Plan
+from tilec.progress import Advance, unseen
 from tilec.verify.cases import Case
 from tilec.verify.compare import compare
 from tilec.verify.inputs import Draw
@@ -85,7 +86,7 @@ def phrase(reference: str) -> str:
     return names.get(reference, reference)
 
 
-def expected_outputs(folder: Path, model: Path, cases: Sequence[Case]) -> Expected:
+def expected_outputs(folder: Path, model: Path, cases: Sequence[Case], advance: Advance = unseen) -> Expected:
     """The reference's outputs for each of the cases of a plan.
 
     A model that onnxruntime cannot load, or that ends its process, is evaluated by ONNX's reference evaluator. Where
@@ -98,7 +99,7 @@ def expected_outputs(folder: Path, model: Path, cases: Sequence[Case]) -> Expect
     if because := _rounded(cases[0].plan):
         graph = [WholePlan(each.plan, folder).outputs(each.feeds) for each in cases]
         return Expected(cases, graph, [GRAPH] * len(cases), [because] * len(cases))
-    told = _on_onnxruntime(model, cases)
+    told = _on_onnxruntime(model, cases, advance)
     outputs: list[Mapping[str, Any] | None] = []
     references, refusals = [], []
     evaluator = _Evaluator(folder, model)
@@ -132,7 +133,7 @@ class _Told:
     random: tuple[str, ...] = ()
 
 
-def _on_onnxruntime(model: Path, cases: Sequence[Case]) -> _Told:
+def _on_onnxruntime(model: Path, cases: Sequence[Case], advance: Advance) -> _Told:
     """The answers of onnxruntime, in a process that is begun anew when it dies. Raises UnavailableError."""
     asked, answers = list(cases), list[Answer]()
     random: tuple[str, ...] = ()
@@ -146,6 +147,7 @@ def _on_onnxruntime(model: Path, cases: Sequence[Case]) -> _Told:
                     case, answer = _asked(reference, asked[len(answers)])
                     asked[len(answers)] = case
                     answers.append(answer)
+                    advance(len(answers), len(asked), "reference")
                 answered = next((c for c, a in zip(asked, answers, strict=True) if not isinstance(a, TilecError)), None)
                 if answered is not None and answered.plan.calls:
                     random = reference.call("unrepeatable", answered.feeds)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tilec.errors import UnavailableError
 from tilec.ir.plan import Plan
+from tilec.progress import Advance, unseen
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.outcome import Outcome
 
@@ -18,7 +19,7 @@ def verify(
     kernels: Mapping[str, Any],
     model: Path,
     options: VerifyOptions,
-    advance: Callable[[int, int], None] = lambda _done, _total: None,
+    advance: Advance = unseen,
     because: str | None = None,
 ) -> Outcome:
     """Compare the compiled model in `folder` with the original.
@@ -46,7 +47,7 @@ def _compared(
     kernels: Mapping[str, Any],
     model: Path,
     options: VerifyOptions,
-    advance: Callable[[int, int], None],
+    advance: Advance,
     because: str | None,
 ) -> Outcome:
     if because is None and "runtime" not in kernels:

@@ -7,8 +7,9 @@ evaluator instead, or with onnxruntime in double precision or by ONNX's definiti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from tilec.errors import TilecError, UnavailableError
 from tilec.ir.plan import Plan
+from tilec.progress import Advance, unseen
 from tilec.verify.compare import Comparison, compare, largest_magnitude
 from tilec.verify.inputs import Array
 from tilec.verify.locate import Divergence, wrong_group
@@ -26,9 +28,6 @@ from tilec.verify.runners import DefinedReference, DoubleReference, OnnxReferenc
 from tilec.verify.sensitivity import Movement, explained
 from tilec.verify.whole_plan import WholePlan
 
-Advance = Callable[[int, int], None]
-"""Receives the number of steps that are done, and of all."""
-
 Judge: TypeAlias = type[OnnxReference | DoubleReference | DefinedReference]
 
 JUDGES: Mapping[str, Judge] = {
@@ -37,15 +36,6 @@ JUDGES: Mapping[str, Judge] = {
     "onnxruntime by ONNX's definitions": DefinedReference,
 }
 """Who is asked, one after the other, about outputs that differ from onnxruntime's."""
-
-
-def silent(_done: int, _total: int) -> None:
-    """Progress that nobody sees."""
-
-
-def within(advance: Advance, done: int, steps: int) -> Advance:
-    """Progress inside the step after the `done` ones of so many `steps`."""
-    return lambda inner, total: advance(done * total + inner, steps * total)
 
 
 @dataclass(frozen=True)
@@ -68,7 +58,7 @@ def judged_outputs(
     expected: Mapping[str, Any],
     allowed: Mapping[str, float],
     explicit: bool,
-    advance: Advance = silent,
+    advance: Advance = unseen,
 ) -> tuple[list[Comparison], Divergence | None]:
     """Comparisons of the outputs of one run with the reference, and the wrong group where an output exceeds its
     tolerance and one is found.
@@ -103,7 +93,7 @@ def reconsidered(
     feeds: Mapping[str, Array],
     actual: Mapping[str, Any],
     expected: Mapping[str, Any],
-    advance: Advance = silent,
+    advance: Advance = unseen,
     budget: LookBudget | None = None,
 ) -> list[Comparison]:
     """The comparisons of one draw, those that fail judged again; as they are where the plan cannot be evaluated. Raises
@@ -122,7 +112,7 @@ def reconsidered(
             feeds,
             [each.output for each in failing],
             lambda now: all(judged(e, now).passed for e in failing),
-            advance,
+            partial(advance, step="second looks"),
             budget,
         )
     except LookTooLong:

@@ -10,7 +10,7 @@ from tilec.codegen.backend import Backend, Obstacle
 from tilec.codegen.model import KernelCode, Model, model_of
 
 
-def build(plan, kernels, device, options, folder, cache, observe, ahead):
+def build(plan, kernels, device, options, folder, cache, observe, ahead, advance):
     code = {
         name: KernelCode(f"kernel_{i}", {f"kernel_{i}": kernel_text(program, f"kernel_{i}")})
         for i, (name, program) in enumerate(kernels.programs.items())

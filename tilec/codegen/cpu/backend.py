@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tilec.codegen.kernels import Kernels
     from tilec.ir.plan import Group, Plan, Variant
     from tilec.ir.program import Program
+    from tilec.progress import Advance
     from tilec.spec.device import DeviceSpec
     from tilec.spec.host import Host
     from tilec.spec.recipe import CodegenOptions
@@ -65,11 +66,12 @@ def build(
     cache: Path | None,
     observe: Observe | None,
     ahead: CallsAhead | None,
+    advance: Advance,
 ) -> Mapping[str, Any]:
     """Compile a lowered plan; imports TVM, unless calls are made `ahead`."""
     from tilec.codegen.cpu.build_model import build
 
-    return build(plan, kernels, device, options, folder, cache, observe, ahead)
+    return build(plan, kernels, device, options, folder, cache, observe, ahead, advance)
 
 
 def begin(

@@ -18,6 +18,7 @@ from tilec.codegen.kernels import Kernels, variants_alone
 from tilec.codegen.model import KernelCode, model_of
 from tilec.ir.expr import Binary, Call, Const, Expr, constant_value
 from tilec.ir.plan import Group, Plan
+from tilec.progress import Advance, counted, unseen
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 
@@ -45,6 +46,7 @@ def build(
     cache: Path | None,
     observe: Observe | None = None,
     ahead: CallsAhead | None = None,
+    advance: Advance = unseen,
 ) -> dict[str, Any]:
     """Compile a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`. Kernels are compiled where
     calls are made `ahead`; `observe` sees those that are compiled here."""
@@ -57,12 +59,14 @@ def build(
         name: kernel_source(plan, sharing[name], program, device, processor, cache)
         for name, program in kernels.programs.items()
     }
-    code = _emitted(sources, observe) if ahead is None else _compiled(sources, ahead)
+    code = _emitted(sources, observe, advance) if ahead is None else _compiled(sources, ahead, advance)
     grained = {
         name: replace(each, grain=grain(kernels.groups[name], each.tasks, device)) for name, each in code.items()
     }
     model = model_of(plan, kernels, grained, folder, options.threads)
-    return dict(encode(compile_model(model, processor, folder, cache, ahead=ahead)))
+    compiled = compile_model(model, processor, folder, cache, ahead=ahead)
+    advance(1, 1, "library")
+    return dict(encode(compiled))
 
 
 def begin_kernel(
@@ -82,18 +86,26 @@ def begin_kernel(
     ahead.begin(program.name, calls.compile_kernel, replace(source, lowered=lowered))
 
 
-def _compiled(sources: Mapping[str, KernelSource], ahead: CallsAhead) -> dict[str, KernelCode[Code]]:
+def _compiled(sources: Mapping[str, KernelSource], ahead: CallsAhead, advance: Advance) -> dict[str, KernelCode[Code]]:
     """Kernels compiled by other processes, those that no process has begun yet too."""
     for name, source in sources.items():
         ahead.begin(name, calls.compile_kernel, source)
-    return {name: ahead.result(name, calls.compile_kernel, source) for name, source in sources.items()}
+    return {
+        name: ahead.result(name, calls.compile_kernel, source)
+        for name, source in counted(sources.items(), "compile", advance)
+    }
 
 
-def _emitted(sources: Mapping[str, KernelSource], observe: Observe | None) -> dict[str, KernelCode[Code]]:
+def _emitted(
+    sources: Mapping[str, KernelSource], observe: Observe | None, advance: Advance
+) -> dict[str, KernelCode[Code]]:
     """Kernels as functions that are not yet compiled."""
     from tilec.codegen.cpu.compile.object_files import emit_source
 
-    return {name: emit_source(source, _printing(name, observe)) for name, source in sources.items()}
+    return {
+        name: emit_source(source, _printing(name, observe))
+        for name, source in counted(sources.items(), "emit", advance)
+    }
 
 
 def _printing(name: str, observe: Observe | None) -> Callable[[str, KernelIR], None] | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tilec.codegen.kernels import Kernels
     from tilec.ir.plan import Group, Plan, Variant
     from tilec.ir.program import Program
+    from tilec.progress import Advance
     from tilec.spec.device import DeviceSpec
     from tilec.spec.gpus import Gpu
     from tilec.spec.host import Host
@@ -85,11 +86,12 @@ def build(
     cache: Path | None,  # noqa: ARG001
     observe: Observe | None,  # noqa: ARG001
     ahead: CallsAhead | None,  # noqa: ARG001
+    advance: Advance,
 ) -> Mapping[str, Any]:
     """Print, and compile, the kernels of a lowered plan."""
     from tilec.codegen.gpu.build_model import build
 
-    return build(plan, kernels, device, options, folder)
+    return build(plan, kernels, device, options, folder, advance)
 
 
 def decide(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> tuple[Variant, object]:

@@ -22,22 +22,29 @@ from tilec.codegen.model import KernelCode, model_of
 from tilec.codegen.shape_program import Number
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Plan
+from tilec.progress import Advance
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 
 HEADER = "tile.h"
 
 
-def build(plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOptions, folder: Path) -> dict[str, Any]:
+def build(
+    plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOptions, folder: Path, advance: Advance
+) -> dict[str, Any]:
     """Write the kernels of a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`."""
     target = GpuTarget.of(device, options)
-    printed = {name: printed_kernel(program, plan, target) for name, program in kernels.programs.items()}
+    printed = {}
+    for done, (name, program) in enumerate(kernels.programs.items()):
+        printed[name] = printed_kernel(program, plan, target)
+        advance(done + 1, len(kernels.programs), "print")
     code = {
         name: KernelCode(each.symbol, {each.symbol: each.text}, each.grid, each.shared_bytes, symbols=each.symbols)
         for name, each in printed.items()
     }
     model = model_of(plan, kernels, code, folder, options.threads)
     compiled = _write(printed, target, folder)
+    advance(1, 1, "compile")
     text = _file(folder, f"kernels{target.suffix}")
     gpu = GpuCode(
         processor=target.processor,

@@ -8,9 +8,10 @@ from tilec.abi.weights_file import is_weights_file
 from tilec.artifact import Artifact, bring_files, digest_file, digest_object, require_files
 from tilec.artifact.filenames import refuse_outside
 from tilec.errors import ArtifactError, TilecError
-from tilec.pipeline.job import DEVICE_FILE, FILES, RECIPE_FILE, Advance, Job, StageInput, StageOutput
+from tilec.pipeline.job import DEVICE_FILE, FILES, RECIPE_FILE, Job, StageInput, StageOutput
 from tilec.pipeline.steps.sources import carried, moved_files, refuse_illegal
 from tilec.pipeline.text_printer import TextPrinter
+from tilec.progress import Advance
 
 
 def kernels_inputs(job: Job, source: StageInput) -> dict[str, str]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from tilec.artifact import Artifact, digest_file, require_files
 from tilec.artifact.filenames import is_inside
 from tilec.errors import TilecError, UsageError
-from tilec.pipeline.job import Advance, Job, StageInput, StageOutput
+from tilec.pipeline.job import Job, StageInput, StageOutput
 from tilec.pipeline.pass_printer import PassPrinter
 from tilec.pipeline.steps.sources import sized, sizes_to_bind
+from tilec.progress import Advance
 
 if TYPE_CHECKING:
     from tilec.importer import Imported

@@ -1,20 +1,28 @@
 """The stage `schedule`: a graph, its sizes bound as far as they are known, as a plan."""
 
 import json
+import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilec.artifact import digest_file, digest_object
 from tilec.errors import UnsupportedError
-from tilec.pipeline.job import COPIED, DEVICE_FILE, FILES, RECIPE_FILE, Advance, Job, StageInput, StageOutput
+from tilec.pipeline.job import COPIED, DEVICE_FILE, FILES, RECIPE_FILE, Job, StageInput, StageOutput
 from tilec.pipeline.pass_printer import PassPrinter
 from tilec.pipeline.steps.sources import carried, refuse_illegal, sized
 from tilec.pipeline.tuning import record_digests, record_place, told, tuner_of
+from tilec.progress import Advance
 
 if TYPE_CHECKING:
     from tilec.ir.plan import Plan
+    from tilec.scheduler.plan_candidates import PlanState
     from tilec.spec.recipe import CompileRecipe
+
+
+LONG = 10.0
+"""Seconds of a search after which it is told what less effort would come to."""
 
 
 def plan_inputs(job: Job, source: StageInput) -> dict[str, str]:
@@ -50,7 +58,7 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     from tilec.ir.verify.graph import check_graph
     from tilec.pipeline.code_decisions import announce_for, begin_compiler, decide_for
     from tilec.pipeline.search_progress import SearchProgress
-    from tilec.scheduler import schedule
+    from tilec.scheduler.schedule import plan_with_code, search_plan
     from tilec.scheduler.trace import NO_TRACE
 
     assert job.device is not None
@@ -63,12 +71,29 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
         printer("import", graph)
     with tuner_of(job, graph, target, advance) as tuner:
         trace = SearchProgress(printer or NO_TRACE, advance)
-        plan = schedule(graph, job.device, job.recipe.schedule, trace, tuner, decide_for(job.device), announce_for(job))
+        begin = time.monotonic()
+        state = search_plan(graph, job.device, job.recipe.schedule, trace, tuner)
+        if time.monotonic() - begin > LONG and (words := quick_instead(state)):
+            job.listener.note(words)
+        plan = plan_with_code(
+            state, decide_for(job.device), partial(trace.advance, "lower"), announce=announce_for(job)
+        )
     plan = _with_bounds(plan, job)
     if tuner is None:
         return StageOutput(plan_to_json(plan), files)
     job.listener.note(told(tuner))
     return StageOutput(plan_to_json(plan), files, {"record": digest_file(record_place(job, target))})
+
+
+def quick_instead(state: "PlanState") -> str:
+    """Words about the plan that little effort would have made; empty where that would be the same."""
+    quick, taken = state.quick, state.taken
+    if quick is None or quick is taken or taken.counts_bytes or not taken.cost:
+        return ""
+    ratio = quick.lower_bound / taken.cost
+    return (
+        f"schedule: a plan by rules, --effort quick, takes a fraction of the time; predicted {ratio:.2f} times as slow"
+    )
 
 
 def _files_beside(job: Job, target: Path) -> dict[str, list[bytes]]:

@@ -6,9 +6,10 @@ from pathlib import Path
 from tilec.artifact import Artifact, bring_files, digest_file, digest_object, require_files
 from tilec.errors import ArtifactError, UsageError, VerificationMismatch
 from tilec.pipeline.host_match import host_mismatch
-from tilec.pipeline.job import FILES, Advance, Job, StageInput, StageOutput, read_source
+from tilec.pipeline.job import FILES, Job, StageInput, StageOutput, read_source
 from tilec.pipeline.steps.codegen import require_code
 from tilec.pipeline.steps.sources import carried, moved_files, refuse_illegal
+from tilec.progress import Advance
 
 
 def report_inputs(job: Job, source: StageInput) -> dict[str, str]:
