@@ -1,6 +1,7 @@
 """A CPU emitter that is wrong on purpose: one kind of tile computes with one and a half times an operand.
 
-The product has no switch for it: `emit.emit_tile`, which prints every tile of a kernel, is replaced by a test.
+The product has no switch for it: `emit.emit_tile`, which prints every tile of a kernel, is replaced by a test. A wrong
+generator is another one: what it makes is not what the cache of object files has.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tilec.codegen.cpu import canonical_kernel
 from tilec.codegen.cpu.emit import emit_kernel
 from tilec.codegen.cpu.kernel_ir import Tile
 from tilec.ir.expr import Binary, Call, Const, Expr, accesses, rebuild, walk
@@ -24,6 +26,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, function: str) -> None:
         right(_scaled(tile) if function in calls else tile, *rest)
 
     monkeypatch.setattr(emit_kernel, "emit_tile", wrong)
+    monkeypatch.setattr(canonical_kernel, "generator", lambda: f"one that is wrong about {function}")
 
 
 def _scaled(tile: Tile) -> Tile:

@@ -21,6 +21,7 @@ from tilec.ir.graph import Call, Port
 from tilec.ir.plan import Plan
 from tilec.ir.sizes import SymbolRange
 from tilec.ir.text import parse_expr
+from tilec.progress import unseen
 from tilec.runtime import Session, load
 
 Shape = tuple[int | str, ...]
@@ -95,7 +96,7 @@ def compiled(model: Path, change: Callable[[Plan], Plan] = lambda plan: plan) ->
     ranges = {symbol: RANGES[symbol] for symbol in plan.symbols}
     plan = change(replace(plan, symbol_ranges=ranges))
     options = host().recipe.codegen
-    body = codegen(plan, host().device, options, folder=folder, cache=None, advance=lambda _done, _total: None)
+    body = codegen(plan, host().device, options, folder=folder, cache=None, advance=unseen)
     Artifact("kernels", {}, body).write(folder / "3-kernels.json")
     return load(folder)
 

@@ -49,7 +49,7 @@ def test_kernels_of_real_size_run_on_the_tile_machine(tmp_path, monkeypatch, pyt
         waiting.extend(step for step in distinct.values() if not pytestconfig.cache.get(key(step), False))
         yield from waiting
 
-    def advance(done: int, _total: int) -> None:
+    def advance(done: int, _total: int, _step: str = "") -> None:
         pytestconfig.cache.set(key(waiting[done - 1]), True)
 
     monkeypatch.setattr(on_machine, "BUDGET", 0)

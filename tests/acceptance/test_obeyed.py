@@ -17,6 +17,7 @@ from tilec.codegen.kernels import lower_plan
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.lower.checks.plan_errors import PlanError
+from tilec.progress import unseen
 from tilec.scheduler import schedule
 from tilec.scheduler.building.subplan import subplan
 from tilec.spec.recipe import ScheduleOptions
@@ -28,7 +29,7 @@ def kernel_text(group: Group, variant: Variant, plan: Plan, folder: Path) -> str
     """The text of the TIR of a group with another variant."""
     changed = replace(group, variants=(variant,))
     one = subplan([changed], group.outputs, plan.tensors, plan.levels, plan.device)
-    (program,) = lower_plan(one, folder, lambda done, total: None).programs.values()
+    (program,) = lower_plan(one, folder, unseen).programs.values()
     kernel = emit(program, CpuTarget.of(tiny()))
     return "".join(str(function.script()) for function in (kernel.function, *kernel.parts.values()))
 

@@ -29,6 +29,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("TILEC_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("TILEC_PROGRESS", "0")
 
     def run(*arguments: object) -> Ran:
         monkeypatch.setattr(sys, "argv", ["tilec", *map(str, arguments)])

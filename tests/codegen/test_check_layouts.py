@@ -13,6 +13,7 @@ from tilec.codegen.kernels import Kernels, lower_plan
 from tilec.ir.graph import Port
 from tilec.ir.plan import Plan
 from tilec.lower.checks.plan_errors import PlanError
+from tilec.progress import unseen
 
 FIRST = Case(["H[i, j] = X[i, j] * 2.0"], {"i": 4, "j": 6}, {"X": (4, 6)})
 SECOND = Case(["Y[i, j] = H[i, j] + 1.0"], {"i": 4, "j": 6}, {"H": (4, 6)})
@@ -31,7 +32,7 @@ def plan(*orders: Mapping[str, tuple[int, int]]) -> Plan:
 
 
 def generated(*orders: Mapping[str, tuple[int, int]], folder: Path) -> Kernels:
-    return lower_plan(plan(*orders), folder, lambda done, total: None)
+    return lower_plan(plan(*orders), folder, unseen)
 
 
 def test_groups_agree(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tilec.ir.expr import Const
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.plan import Cost, Group, Shared, Variant
 from tilec.ir.text import parse_expr, parse_tensor
+from tilec.progress import unseen
 from tilec.scheduler import schedule
 from tilec.spec.recipe import ScheduleOptions
 
@@ -92,7 +93,7 @@ def test_what_gets_one_name_runs_one_kernel(tmp_path: Path) -> None:
     ]
     graph = make_graph({"x": (1, 8, 8)}, nodes, ["y"], {"w": (1, 8), "u": (8,), "v": (1, 8)})
     plan = schedule(graph, tiny(), ScheduleOptions(fusion="none"))
-    kernels = lower_plan(plan, tmp_path, lambda done, total: None)
+    kernels = lower_plan(plan, tmp_path, unseen)
     assert [step.group for step in kernels.steps] == ["p", "q", "y"]
     assert [step.tensors for step in kernels.steps if step.kernel == kernels.steps[0].kernel] == [
         ("x", "w", "p"),

@@ -14,13 +14,14 @@ from tilec.artifact import Artifact
 from tilec.errors import ArtifactError, ConfigError, UsageError
 from tilec.ir.codec import graph_to_json
 from tilec.pipeline.bounds import einsum_subject, graph_subjects, read_graph, workload
+from tilec.progress import unseen
 
 
 class Listener:
     """Hears of stages and says nothing."""
 
     def stage(self, _name: str) -> nullcontext[object]:
-        return nullcontext(lambda _done, _total: None)
+        return nullcontext(unseen)
 
     def skipped(self, _stage: str) -> None: ...
 

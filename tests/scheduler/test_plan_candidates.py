@@ -11,6 +11,7 @@ from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan
 from tilec.scheduler import plan_candidates, schedule
 from tilec.scheduler.plan_candidates import PlanState
+from tilec.scheduler.schedule import search_plan
 from tilec.spec.recipe import ScheduleOptions
 
 E = {"s": 512, "n": 768}
@@ -111,3 +112,16 @@ def test_a_plan_explains_what_plans_of_its_draft_with_more_fusion_come_to() -> N
     found = {reason.edge: dict(reason.numbers) for reason in explained.refusals if reason.edge in connected}
     assert found == {edge: {"joined": 9, "apart": 7} for edge in connected}
     assert taken(other, least) == plan
+
+
+@pytest.mark.parametrize("fusion", ["none", "register", "apollo", "full"])
+def test_little_effort_searches_for_no_full_fusion(fusion: str) -> None:
+    """The plan is that of register fusion, or with less where less was asked for; it is never predicted faster."""
+    quick = schedule(norm(), device("zen5-avx512"), ScheduleOptions(fusion=fusion, effort="quick"))
+    asked = "register" if fusion == "full" else fusion
+    assert quick == schedule(norm(), device("zen5-avx512"), ScheduleOptions(fusion=asked))
+    full = search_plan(norm(), device("zen5-avx512"), ScheduleOptions())
+    candidate = full.quick
+    assert candidate is not None
+    assert candidate.fusion == "register"
+    assert candidate.cost >= full.taken.cost

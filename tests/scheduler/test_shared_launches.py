@@ -23,13 +23,13 @@ from tilec.ir.plan import Plan, SharedLaunch
 from tilec.ir.verify.plan import check_plan
 from tilec.pipeline.code_decisions import decide_for
 from tilec.pipeline.pass_printer import PassPrinter
+from tilec.progress import unseen
 from tilec.report.explain.summary_text import summary_text
 from tilec.runtime import load
 from tilec.scheduler.predicted_times.task_terms import TaskTerms
 from tilec.scheduler.schedule import recounted_plan, schedule
 from tilec.scheduler.shared_launches import ShareLaunches, launch_picoseconds
 from tilec.scheduler.target_model import target_model_of
-from tilec.scheduler.trace import no_advance
 from tilec.spec.recipe import CodegenOptions, ScheduleOptions
 
 pytestmark = pytest.mark.feature("A03", "A12")
@@ -125,7 +125,7 @@ def test_a_launch_that_cannot_be_is_refused(plan: Plan) -> None:
 
 
 def test_tensors_of_a_launch_lie_apart_and_the_library_computes(plan: Plan, tmp_path) -> None:
-    kernels = lower_plan(plan, tmp_path, no_advance)
+    kernels = lower_plan(plan, tmp_path, unseen)
     steps = {step.group: step for step in kernels.steps}
     for launch in plan.launches:
         written = [name for group in plan.groups if group.name in launch.groups for name in group.outputs]
@@ -139,7 +139,7 @@ def test_tensors_of_a_launch_lie_apart_and_the_library_computes(plan: Plan, tmp_
         CodegenOptions(threads=4),
         folder=tmp_path,
         cache=None,
-        advance=no_advance,
+        advance=unseen,
     )
     widths = [segment["width"] for segment in body["runtime"]["segments"]]
     assert widths[0] >= max(len(launch.groups) for launch in plan.launches)

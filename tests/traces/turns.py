@@ -18,6 +18,7 @@ from tests.traces.trace import Sizes, Trace
 from tilec.bench.compare import PAUSE
 from tilec.bench.priority import precedence
 from tilec.bench.runners import Needs
+from tilec.progress import unseen
 from tilec.verify.remote import Remote
 
 
@@ -52,7 +53,7 @@ def measured(
     interface: Interface,
     threads: int,
     scratch: Path,
-    advance: Callable[[int, int], None] = lambda _done, _total: None,
+    advance: Callable[[int, int], None] = unseen,
 ) -> Measured:
     """Run the calls through all runtimes in turns, each in a warm process: it has run the trace's least sizes before.
 

@@ -18,6 +18,7 @@ from tilec.ir.graph import Node
 from tilec.ir.plan import Plan
 from tilec.ir.restrict import restricted
 from tilec.ir.sizes import SymbolRange
+from tilec.progress import unseen
 from tilec.scheduler import schedule
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions, ScheduleOptions, VerifyOptions
@@ -35,7 +36,7 @@ def planned(folder: Path, device: str) -> tuple[Path, Plan]:
 def generated(plan: Plan, folder: Path, device: str) -> Artifact:
     """Code for a plan in the folder of its model."""
     spec: DeviceSpec = resolve_device(device)
-    body = codegen(plan, spec, CodegenOptions(), folder=folder, cache=None, advance=lambda _done, _total: None)
+    body = codegen(plan, spec, CodegenOptions(), folder=folder, cache=None, advance=unseen)
     kernels = Artifact("kernels", {}, body)
     kernels.write(folder / "3-kernels.json")
     return kernels

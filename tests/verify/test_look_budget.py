@@ -8,6 +8,7 @@ import pytest
 
 from tilec.importer import import_model
 from tilec.ir.bind_plan import bind_plan
+from tilec.progress import unseen
 from tilec.scheduler import schedule
 from tilec.spec.recipe import ScheduleOptions
 from tilec.spec.resolve import resolve_device
@@ -16,7 +17,6 @@ from tilec.verify.inputs import Draw, random_inputs
 from tilec.verify.locate import diverging_origin
 from tilec.verify.look_budget import LEAST, NODE, LookBudget, LookTooLong, numpy_operations
 from tilec.verify.native import verify_native
-from tilec.verify.verdict import silent
 from tilec.verify.whole_plan import WholePlan
 from verify.builds import OPTIONS, compiled, ill_conditioned
 from verify.here import in_this_process
@@ -60,7 +60,7 @@ def test_what_only_a_look_beyond_the_budget_could_judge_is_left_out(tmp_path, mo
     path, plan, kernels = compiled(tmp_path, *ill_conditioned())
     monkeypatch.setattr(native, "LookBudget", lambda: LookBudget(0))
     with in_this_process():
-        outcome = verify_native(tmp_path, plan, kernels, path, OPTIONS, silent)
+        outcome = verify_native(tmp_path, plan, kernels, path, OPTIONS, unseen)
     assert outcome.failure is None
     assert outcome.report["verdict"] == "unverified"
     assert "whether rounding explains an output" in outcome.report["because"]

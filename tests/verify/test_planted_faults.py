@@ -8,6 +8,7 @@ from quantised.compile import SLOW_MEMORY
 
 from tilec.importer import import_model
 from tilec.ir.bind_plan import bind_plan
+from tilec.progress import unseen
 from tilec.scheduler import schedule
 from tilec.spec.recipe import ScheduleOptions
 from tilec.spec.resolve import resolve_device
@@ -48,7 +49,7 @@ def outcomes_of(folder, model, faults, options):
             wrong = next(differs, None)
         if wrong is not None:
             kernels = generated(wrong, folder, "host").body
-            yield fault, verify_native(folder, plan, kernels, model, options, lambda _done, _total: None)
+            yield fault, verify_native(folder, plan, kernels, model, options, unseen)
 
 
 def meaning(plan, folder, case):

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tilec.importer import import_model
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, rebuild
+from tilec.progress import unseen
 from tilec.scheduler import schedule
 from tilec.spec.recipe import ScheduleOptions, VerifyOptions
 from tilec.spec.resolve import resolve_device
@@ -83,7 +84,7 @@ def built(folder: Path, model: Path, fusion: str = "register"):
 def verified(folder, plan, wrong, model, options=ONE_DRAW):
     """The outcome of a library made from the plan `wrong`."""
     kernels = generated(wrong, folder, "host").body
-    return verify_native(folder, plan, kernels, model, options, lambda _done, _total: None)
+    return verify_native(folder, plan, kernels, model, options, unseen)
 
 
 @pytest.mark.feature("W45")

@@ -23,6 +23,7 @@ from tilec.ir.restrict import restricted
 from tilec.ir.sizes import Constraint, SymbolRange
 from tilec.ir.text import parse_expr
 from tilec.ir.verify.program import check_program
+from tilec.progress import unseen
 from tilec.scheduler import schedule
 from tilec.spec.recipe import ScheduleOptions, VerifyOptions
 from tilec.spec.resolve import resolve_device
@@ -32,7 +33,6 @@ from tilec.verify.native import verify_native
 from tilec.verify.outcome import Outcome
 from tilec.verify.reported_sizes import reported_symbols
 from tilec.verify.stage import verify
-from tilec.verify.verdict import silent
 from verify.builds import OPTIONS, generated, planned_for_sizes, wrong_from
 from verify.here import in_this_process
 
@@ -230,7 +230,7 @@ def test_inputs_that_the_compiled_model_refuses_are_left_out(tmp_path: Path, mon
     zeros = {"y": np.zeros((3, 2), np.float32)}
     monkeypatch.setattr(references.Reference, "attempted", lambda _self, _feeds: zeros)
     with in_this_process():
-        outcome = verify_native(tmp_path, plan, body, model, replace_options(sizes=({"n": 0, "b": 3, "k": 2},)), silent)
+        outcome = verify_native(tmp_path, plan, body, model, replace_options(sizes=({"n": 0, "b": 3, "k": 2},)), unseen)
     assert outcome.report["verdict"] == "unverified"
     assert "index 0" in outcome.report["because"]
     assert "n=0" in outcome.report["because"]

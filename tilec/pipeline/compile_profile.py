@@ -1,4 +1,4 @@
-"""What a compilation spent its seconds on: a listener that clocks every stage and every step of it (`--profile-compile`).
+"""What a compilation spent its seconds on: a listener that clocks every stage and every step (`--profile-compile`).
 
 A step's time is what passed since the call of `advance` before it. Time of other processes is inside of it as far as it
 was waited for.

@@ -16,7 +16,7 @@ from tests.codegen.cpu.test_obeyed import MODELS
 from tests.lower.cases import Case
 from tilec.codegen.cpu.check_decisions import check_decisions
 from tilec.codegen.cpu.compile import object_files
-from tilec.codegen.cpu.compile.object_files import emit_source
+from tilec.codegen.cpu.compile.object_files import lowered_source
 from tilec.codegen.cpu.decide import decided_kernel, decided_variant, lowered_kernel
 from tilec.codegen.cpu.decisions import Decisions
 from tilec.codegen.cpu.emit.emit_kernel import emit
@@ -167,9 +167,6 @@ def test_a_kernel_that_was_lowered_to_decide_is_not_lowered_again(monkeypatch: p
     variant, kernel = decided_kernel(ZEN5, plan, plan.groups, program)
     groups = [replace(plan.groups[0], variants=(variant,))]
     source = kernel_source(plan, groups, program, ZEN5, processor_of(plan, ZEN5, CodegenOptions()), None)
-    again = emit_source(source)
+    again = lowered_source(source)
     monkeypatch.setattr(object_files, "lowered_kernel", None)
-    once = emit_source(replace(source, lowered=kernel))
-    assert {name: f.script() for name, f in once.functions.items()} == {
-        name: f.script() for name, f in again.functions.items()
-    }
+    assert lowered_source(replace(source, lowered=kernel)) == again

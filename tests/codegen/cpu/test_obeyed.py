@@ -28,6 +28,7 @@ from tilec.ir.program import Program
 from tilec.ir.program_text import program_text
 from tilec.ir.verify.plan import check_plan
 from tilec.lower.checks.plan_errors import REASONS, PlanError
+from tilec.progress import unseen
 
 MODELS = {
     "matmul": replace(MATMUL, extents={"m": 25, "n": 40, "k": 20}, inputs={**MATMUL.inputs, "A": (25, 20)}),
@@ -65,7 +66,7 @@ def read_back(document: Document, path: Path) -> Plan:
 
 
 def generated(plan: Plan, folder: Path) -> Kernels:
-    return lower_plan(plan, folder, lambda done, total: None)
+    return lower_plan(plan, folder, unseen)
 
 
 # -- edits ------------------------------------------------------------------------------------------------

@@ -8,8 +8,10 @@ import pytest
 from tests.codegen.cpu.test_symbolic_kernels import encoder
 from tests.scheduler.graphs import make_graph
 from tests.scheduler.running import device
-from tilec.codegen.cpu.compile.object_files import emit_source
+from tilec.codegen.cpu.compile.object_files import lowered_source
+from tilec.codegen.cpu.emit.emit_kernel import emit_lowered
 from tilec.codegen.cpu.kernel_source import kernel_source, processor_of
+from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.kernels import variants_alone
 from tilec.ir.graph import Graph
 from tilec.lower.lowering import lower
@@ -41,10 +43,11 @@ def counted(graph: Graph) -> tuple[int, int, int]:
     for group in plan.groups:
         for alone, _ in variants_alone(plan, group):
             program = lower(alone, alone.variants[0], plan)
-            code = emit_source(kernel_source(plan, [alone], program, zen5, processor, None))
+            kernel = lowered_source(kernel_source(plan, [alone], program, zen5, processor, None))
+            code = emit_lowered(kernel, CpuTarget.of(zen5))
             variants += 1
-            functions += len(code.functions)
-            lines += sum(function.script().count("\n") for function in code.functions.values())
+            functions += 1 + len(code.parts)
+            lines += sum(each.script().count("\n") for each in (code.function, *code.parts.values()))
     return variants, functions, lines
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -13,7 +13,6 @@ from tilec.codegen.cpu import calls
 from tilec.codegen.cpu.compile.build_library import compile_model
 from tilec.codegen.cpu.kernel_ir import KernelIR
 from tilec.codegen.cpu.kernel_source import KernelSource, ObjectFile, kernel_source, processor_of
-from tilec.codegen.cpu.kernel_text import kernel_text
 from tilec.codegen.kernels import Kernels, variants_alone
 from tilec.codegen.model import KernelCode, model_of
 from tilec.ir.expr import Binary, Call, Const, Expr, constant_value
@@ -25,10 +24,7 @@ from tilec.spec.recipe import CodegenOptions
 if TYPE_CHECKING:
     from tilec.calls_ahead import CallsAhead
     from tilec.codegen.backend import Observe
-    from tilec.codegen.cpu.emit.kernel_function import PrimFunc
     from tilec.ir.program import Program
-
-    Code = PrimFunc | ObjectFile
 
 SHARE = 5e-6
 """Seconds of work worth handing to another thread at once; waking it and taking the range cost about one."""
@@ -59,7 +55,7 @@ def build(
         name: kernel_source(plan, sharing[name], program, device, processor, cache)
         for name, program in kernels.programs.items()
     }
-    code = _emitted(sources, observe, advance) if ahead is None else _compiled(sources, ahead, advance)
+    code = _compiled_here(sources, observe, advance) if ahead is None else _compiled(sources, ahead, advance)
     grained = {
         name: replace(each, grain=grain(kernels.groups[name], each.tasks, device)) for name, each in code.items()
     }
@@ -86,7 +82,9 @@ def begin_kernel(
     ahead.begin(program.name, calls.compile_kernel, replace(source, lowered=lowered))
 
 
-def _compiled(sources: Mapping[str, KernelSource], ahead: CallsAhead, advance: Advance) -> dict[str, KernelCode[Code]]:
+def _compiled(
+    sources: Mapping[str, KernelSource], ahead: CallsAhead, advance: Advance
+) -> dict[str, KernelCode[ObjectFile]]:
     """Kernels compiled by other processes, those that no process has begun yet too."""
     for name, source in sources.items():
         ahead.begin(name, calls.compile_kernel, source)
@@ -96,23 +94,13 @@ def _compiled(sources: Mapping[str, KernelSource], ahead: CallsAhead, advance: A
     }
 
 
-def _emitted(
+def _compiled_here(
     sources: Mapping[str, KernelSource], observe: Observe | None, advance: Advance
-) -> dict[str, KernelCode[Code]]:
-    """Kernels as functions that are not yet compiled."""
-    from tilec.codegen.cpu.compile.object_files import emit_source
+) -> dict[str, KernelCode[ObjectFile]]:
+    """Kernels compiled by this process."""
+    from tilec.codegen.cpu.compile.object_files import compile_kernels
 
-    return {
-        name: emit_source(source, _printing(name, observe))
-        for name, source in counted(sources.items(), "emit", advance)
-    }
-
-
-def _printing(name: str, observe: Observe | None) -> Callable[[str, KernelIR], None] | None:
-    """An observer of passes that passes a kernel on as text."""
-    if observe is None:
-        return None
-    return lambda step, kernel: observe(name, step, kernel_text(kernel))
+    return compile_kernels(sources, observe, advance)
 
 
 def grain(group: Group, tasks: int | Expr, device: DeviceSpec) -> int | Expr:

@@ -6,12 +6,12 @@ Offsets in a function count from the least constant of every array, which the ca
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tilec.codegen.cpu.kernel_ir import Array, CallFunction, For, If, KernelIR, Step, Tile, certain_accesses
-from tilec.codegen.cpu.strip_mining import Strip
-from tilec.ir.expr import Access, Binary, Const, Expr, Var, accesses, rebuild
+from tilec.codegen.cpu.rename_steps import Renaming, constant_apart
+from tilec.ir.expr import accesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class Forms:
         """The form of steps that use variables of a scope."""
         used = list(dict.fromkeys(name for name, _ in _offsets(steps)))
         least = self._least(steps)
-        body = _Renaming({name: (name, start) for name, start in least.items()}, {}).steps(steps)
+        body = Renaming({name: (name, start) for name, start in least.items()}, {}).steps(steps)
         inside = [name for name in scope if name not in self._symbols]
         known = {name: f"#{n}" for n, name in enumerate((*inside, *_loops(body)))}
         names = {name: (f"#{n}", 0) for n, name in enumerate(used)}
-        key = self._facts(used), len(inside), _Renaming(names, known, nameless=True).steps(body)
+        key = self._facts(used), len(inside), Renaming(names, known, nameless=True).steps(body)
         shown = (name for name in used if self._arrays[name].kind != "local")
         return Form(key, body, tuple((name, least.get(name, 0)) for name in shown))
 
@@ -82,9 +82,9 @@ def _offsets(steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
                 yield from arrays
             case Tile():
                 for access in (step.target, *accesses(step.value)):
-                    yield access.tensor, _apart(access.index[0])[1]
+                    yield access.tensor, constant_apart(access.index[0])[1]
                 for ahead in step.ahead:
-                    yield ahead.memory, _apart(ahead.first)[1]
+                    yield ahead.memory, constant_apart(ahead.first)[1]
 
 
 def _guarded(steps: Sequence[Step]) -> Iterator[str]:
@@ -109,101 +109,3 @@ def _loops(steps: Sequence[Step]) -> Iterator[str]:
                 yield from _loops(body)
             case If(_, yes, no):
                 yield from _loops((*yes, *no))
-
-
-def _apart(offset: Expr) -> tuple[Expr, int]:
-    """A sum without its constant, and that."""
-    match offset:
-        case Const(int() as value):
-            return Const(0), value
-        case Binary("+", left, Const(int() as value)):
-            rest, more = _apart(left)
-            return rest, more + value
-        case Binary("-", left, Const(int() as value)):
-            rest, more = _apart(left)
-            return rest, more - value
-        case Binary("+", left, right):
-            rest, value = _apart(left)
-            return (right if rest == Const(0) else Binary("+", rest, right)) if value else offset, value
-        case Binary("-", left, right):
-            rest, value = _apart(left)
-            return (Binary("-", rest, right) if value else offset), value
-    return offset, 0
-
-
-def _less(offset: Expr, by: int) -> Expr:
-    """An offset that counts from another element."""
-    if not by:
-        return offset
-    rest, value = _apart(offset)
-    if rest == Const(0):
-        return Const(value - by)
-    return Binary("+", rest, Const(value - by)) if value != by else rest
-
-
-@dataclass(frozen=True, slots=True)
-class _Renaming:
-    """Steps with other names for `arrays`, of which offsets count from another element, and for `variables`;
-    `nameless` ones are of no node."""
-
-    arrays: Mapping[str, tuple[str, int]]
-    variables: Mapping[str, str]
-    nameless: bool = False
-
-    def steps(self, steps: Sequence[Step]) -> tuple[Step, ...]:
-        """The steps in the new names."""
-        return tuple(map(self._step, steps))
-
-    def _step(self, step: Step) -> Step:
-        match step:
-            case For(variable, lo, hi, body):
-                return For(self._variable(variable), self._expr(lo), self._expr(hi), self.steps(body))
-            case If(condition, yes, no):
-                return If(self._expr(condition), self.steps(yes), self.steps(no))
-            case CallFunction(part, variables, arrays):
-                return CallFunction(part, tuple(map(self._variable, variables)), tuple(map(self._argument, arrays)))
-        return self._tile(step)
-
-    def _tile(self, tile: Tile) -> Tile:
-        target = self._expr(tile.target)
-        assert isinstance(target, Access)
-        changed = replace(
-            tile,
-            spatial=tuple(replace(dim, extent=self._expr(dim.extent)) for dim in tile.spatial),
-            reduce=tuple(replace(dim, extent=self._expr(dim.extent)) for dim in tile.reduce),
-            value=self._expr(tile.value),
-            target=target,
-            ahead=tuple(
-                replace(
-                    each,
-                    memory=self.arrays.get(each.memory, (each.memory, 0))[0],
-                    first=_less(self._expr(each.first), self.arrays.get(each.memory, ("", 0))[1]),
-                    loops=tuple((self._variable(name), first, rounds) for name, first, rounds in each.loops),
-                )
-                for each in tile.ahead
-            ),
-            node="" if self.nameless else tile.node,
-        )
-        if tile.blocking is None:
-            return changed
-        runs = {dim: tuple(map(self._strip, strips)) for dim, strips in tile.blocking.runs.items()}
-        return replace(changed, blocking=replace(tile.blocking, runs=runs))
-
-    def _strip(self, strip: Strip) -> Strip:
-        return replace(strip, start=self._expr(strip.start), trips=self._expr(strip.trips))
-
-    def _variable(self, name: str) -> str:
-        return self.variables.get(name, name)
-
-    def _argument(self, argument: tuple[str, int]) -> tuple[str, int]:
-        name, start = self.arrays.get(argument[0], (argument[0], 0))
-        return name, argument[1] - start
-
-    def _expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Var):
-            return Var(self._variable(expr.name))
-        new = rebuild(expr, self._expr)
-        if isinstance(new, Access) and new.tensor in self.arrays:
-            name, start = self.arrays[new.tensor]
-            return Access(name, (_less(new.index[0], start),))
-        return new
