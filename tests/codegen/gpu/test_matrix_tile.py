@@ -80,9 +80,12 @@ SHORT = [(28, 16, 64, "m k", "k n", True), (7, 24, 64, "m k", "n k", True)]
 RAGGED = [(5, 9, 70, "m k", "k n", False), (33, 3, 31, "k m", "n k", False), (2, 2, 1, "m k", "k n", False)]
 """Less than a fragment each way, an odd end of the depth."""
 
+MORE_ACROSS = (64, 24, 64, "m k", "n k", True)
+"""Two blocks of sums down and three across."""
+
 ALL_LAYOUTS = ("mma.m16n8k16.f16", "mma.m16n8k32.s8", "mfma.f32.32x32x8.f16")
 CASES = [(name, *case) for name in UNITS for case in ((*WHOLE, *RAGGED) if name in ALL_LAYOUTS else RAGGED[:1])]
-CASES += [("mma.m16n8k16.f16", *case) for case in SHORT]
+CASES += [("mma.m16n8k16.f16", *case) for case in (*SHORT, MORE_ACROSS)]
 
 
 @pytest.mark.quick_cases(
@@ -93,6 +96,7 @@ CASES += [("mma.m16n8k16.f16", *case) for case in SHORT]
     "mfma.f32.32x32x2.f32-5-9-70-m k-k n-False",
     "mma.m16n8k16.f16-28-16-64-m k-k n-True",
     "mma.m16n8k16.f16-7-24-64-m k-n k-True",
+    "mma.m16n8k16.f16-64-24-64-m k-n k-True",
 )
 @pytest.mark.feature("L21", "L24", "W28")
 @pytest.mark.parametrize(("name", "m", "n", "k", "a", "b", "by_rows"), CASES)
