@@ -50,6 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until everything is collected
     config.pluginmanager.register(Ledger(config), "tilec-ledger")
     config.pluginmanager.register(LeftOut(config), "tilec-left-out")
     if config.option.budget is not None:
@@ -83,6 +84,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 def pytest_collection_finish() -> None:
     """What the collection made lives on: looking for garbage takes a tenth of what compiles, as in `tilec` itself."""
+    gc.enable()
     gc.freeze()
     gc.set_threshold(100_000, 20, 50)
 

@@ -19,7 +19,7 @@ CASES = [
 ]
 
 
-@pytest.mark.slow_cases("vit-s32-qdq-u8s8-tensor")
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "form"), CASES)
 def test_quantised_models_are_right(model: str, form: Form, tmp_path: Path) -> None:
     result = compiled(quantised(model, form, tmp_path / "model.onnx"), "--no-bounds", "--budget", "4")

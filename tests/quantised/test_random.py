@@ -14,7 +14,7 @@ from fuzz.worker import Worker
 from quantised.draw import draw
 from quantised.judge import evaluate
 
-MODELS, JUDGED = 6, 120
+MODELS, JUDGED = 3, 120
 CASES = sorted(path.parent for path in (Path(__file__).parent / "cases").glob("*/model.onnx"))
 
 

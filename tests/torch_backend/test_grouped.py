@@ -45,6 +45,7 @@ def test_products_by_groups(rows, ends, grouped_mm, native):
     native(lambda x, offs: grouped_mm(x, weights.to(x.dtype), offs) * 2, *inputs)
 
 
+@pytest.mark.slow
 def test_products_by_groups_of_an_open_number_of_rows(grouped_mm, native):
     weights = torch.randn(5, 6, 7)
     ends = {13: (2, 2, 7, 9, 13), 30: (9, 10, 11, 29, 29), 3: (0, 1, 2, 3, 3)}

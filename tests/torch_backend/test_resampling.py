@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch", reason="pip install tilec[torch]")
 from torch.nn import functional  # noqa: E402
 
 
+@pytest.mark.slow_cases("open sizes")
 @pytest.mark.parametrize("varies", [False, True], ids=["known sizes", "open sizes"])
 def test_windows_grow_where_an_image_shrinks(varies, native):
     def smooth(x):

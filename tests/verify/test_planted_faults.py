@@ -92,6 +92,7 @@ OPEN_FEW = {
 }
 
 
+@pytest.mark.slow_cases("recurrence")
 @pytest.mark.parametrize("name", OPEN_FEW)
 def test_planted_faults_are_found_at_open_sizes(here, tmp_path, name):
     options = OPTIONS.model_copy(update={"sizes": SIZES[name]})

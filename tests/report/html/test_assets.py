@@ -217,6 +217,7 @@ def asset_at(place: int) -> str:
     raise AssertionError(place)
 
 
+@pytest.mark.slow
 def test_every_function_of_every_asset_runs(tab: Browser, pages: dict[str, Callable[[], str]]) -> None:
     counted: dict[tuple[str, int], int] = {}
     for made in pages.values():
