@@ -18,6 +18,7 @@ PLACES = {
     "queue": f"queue/host/3-{A}.json",
     "digests": f"digests/{A}",
     "objects": "objects/tilec_add_00ff-0123456789abcdef.o",
+    "searches": "searches/0123456789abcdef01234567-0123456789abcdef.json",
     "bounds": f"bounds/{A}.json",
     "zoo": "zoo/0123456789ab/x.onnx",
     "host": "host-0123456789abcdef.yaml",

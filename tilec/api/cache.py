@@ -62,9 +62,9 @@ class Cache:
             put_text(path, text)
 
     def beside(self, folder: Path) -> "Cache":
-        """A cache in an empty folder for models that nobody else will ask for: objects and structures are those of
-        this one."""
-        for name in ("objects", "structures", "digests"):
+        """A cache in an empty folder for models that nobody else will ask for: objects, searches and structures are
+        those of this one."""
+        for name in ("objects", "searches", "structures", "digests"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
             (folder / name).symlink_to(self.root / name)
         return Cache(folder)

@@ -133,6 +133,8 @@ class FusionProblem:
         places = constant_places(part)
         content = self._content(part, places)
         number = self.cache.numbering.setdefault(content[0], len(self.cache.numbering))
+        if self.cache.kept is not None:
+            self.cache.kept.number(number, content[0])
         if number in self.cache.alike:
             return self.cache.alike[number].twin(part, content, places)
         tensors = self.graph.tensors
@@ -199,6 +201,8 @@ class FusionProblem:
         content = described.number
         key = (content, tuple(sorted((within or {}).items())))
         known = self.cache.registers.get(key)
+        if known is None and self.cache.kept is not None and (known := self.cache.kept.registers(key)) is not None:
+            self.cache.registers[key] = known
         if known is None:
             known = register_options(part, self.graph, self.constants, self.target, self.numbers, within)
             self.cache.registers[key] = known
@@ -363,6 +367,10 @@ class FusionProblem:
         """The best tiles at a core's level of the group of some parts, best first, remembered by content."""
         outputs = self.leaving(members)
         key = self.key(members, outputs)
+        if key not in self.cache.tiles and self.cache.kept is not None:
+            kept = self.cache.kept.tiles(key)
+            if kept is not None:
+                self.cache.tiles[key] = kept
         count, known = self.cache.tiles.get(key, (0, ()))
         if count < most:
             tiles = self._search_tiles(members, outputs, most)
@@ -436,6 +444,10 @@ class FusionProblem:
         """What a first look finds of the group of some parts."""
         outputs = self.leaving(members)
         key = self.key(members, outputs)
+        if key not in self.cache.looks and self.cache.kept is not None:
+            kept = self.cache.kept.look(key)
+            if kept is not None:
+                self.cache.looks[key] = kept
         if key not in self.cache.looks:
             problems = [self.tiling_problem(members, outputs, usual) for usual in self.usual_tiles(members)]
             self.cache.looks[key] = min(map(look, problems), key=lambda found: (found.objective, found.held))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from tilec.errors import UnsupportedError
@@ -32,11 +32,13 @@ from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.rewrite import constant_tensors, live
 from tilec.scheduler.graph_passes.unflatten import unflatten
 from tilec.scheduler.idle_units import warn_of_idle_units
+from tilec.scheduler.kept_search import KeptSearch, scope_of
 from tilec.scheduler.memory_levels.hierarchical_search import require_levels
 from tilec.scheduler.minimum_capacity import require_capacity
 from tilec.scheduler.plan_candidates import PlanSearch, PlanState, search_plans
 from tilec.scheduler.predicted_times.plan_times import with_times
 from tilec.scheduler.refusals import RewrittenGraph
+from tilec.scheduler.search_cache import SearchCache
 from tilec.scheduler.segments import with_call_ports
 from tilec.scheduler.select_passes import graph_passes, launch_steps, search_steps
 from tilec.scheduler.shared_launches import with_launch_times
@@ -147,8 +149,10 @@ def search_plan(
     options: ScheduleOptions,
     trace: Trace = NO_TRACE,
     tuner: Tuner | None = None,
+    kept: Callable[[str], KeptSearch] | None = None,
 ) -> PlanState:
-    """The whole plans that were compared, and the one that is taken. Raises what `schedule` raises."""
+    """The whole plans that were compared, and the one that is taken; groups that are `kept` for the search's scope are
+    not priced. Raises what `schedule` raises."""
     if options.units is not None:
         device = device.with_units(options.units, "schedule.units")
     target = target_model_of(device)
@@ -161,8 +165,12 @@ def search_plan(
     most = options.group_nodes
     limits = _limit_numbers(graph.symbols, graph.symbol_ranges, target)
     objective = options.objective
+    cache = SearchCache()
+    if kept is not None:
+        sizes = [sorted(each.symbols.items()) for each in (numbers, *further, *limits)]
+        cache = SearchCache(kept=kept(scope_of(target, objective, sizes, len(further))))
     root = FusionProblem(
-        graph, (), target, numbers, objective, frozenset(), max_nodes=most, further=further, limits=limits
+        graph, (), target, numbers, objective, frozenset(), max_nodes=most, further=further, limits=limits, cache=cache
     )
     drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), root, options, trace)
     _require_capacity(drafts[0].graph, target)

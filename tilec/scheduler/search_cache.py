@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tilec.ir.expr import Expr
 from tilec.ir.graph import Node
@@ -18,6 +19,9 @@ from tilec.scheduler.analysis.vector_iterator import Vector
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.task_tiles import FirstLook, TaskTile
+
+if TYPE_CHECKING:
+    from tilec.scheduler.kept_search import KeptSearch
 
 Part = tuple[Node, ...]
 """Nodes that share registers, in topological order."""
@@ -77,6 +81,7 @@ class SearchCache:
     classes      group with a tile -> its variants for classes of sizes: sizes of the class, tile, guard, whether last
                  tiles are narrower
     targets      the device from the level below a core's upward -> the cache for that target
+    kept         looks and tiles of searches before, for this target and these sizes; None for none
     """
 
     numbering: dict[object, int] = field(default_factory=dict)
@@ -91,6 +96,7 @@ class SearchCache:
     sizes: dict[object, SearchCache] = field(default_factory=dict)
     classes: dict[object, tuple[tuple[Mapping[str, int], TaskTile, Expr, bool], ...]] = field(default_factory=dict)
     targets: dict[TargetModel, SearchCache] = field(default_factory=dict)
+    kept: KeptSearch | None = None
 
     def of_target(self, target: TargetModel) -> SearchCache:
         """The cache for the upper levels of the device, `target`."""

@@ -57,6 +57,7 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     from tilec.ir.codec import graph_from_json, plan_to_json
     from tilec.ir.verify.graph import check_graph
     from tilec.pipeline.code_decisions import announce_for, begin_compiler, decide_for
+    from tilec.pipeline.kept_searches import keep_search, kept_search
     from tilec.pipeline.search_progress import SearchProgress
     from tilec.scheduler.schedule import plan_with_code, search_plan
     from tilec.scheduler.trace import NO_TRACE
@@ -72,12 +73,13 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     with tuner_of(job, graph, target, advance) as tuner:
         trace = SearchProgress(printer or NO_TRACE, advance)
         begin = time.monotonic()
-        state = search_plan(graph, job.device, job.recipe.schedule, trace, tuner)
+        state = search_plan(graph, job.device, job.recipe.schedule, trace, tuner, partial(kept_search, job))
         if time.monotonic() - begin > LONG and (words := quick_instead(state)):
             job.listener.note(words)
         plan = plan_with_code(
             state, decide_for(job.device), partial(trace.advance, "lower"), announce=announce_for(job)
         )
+    keep_search(job, state)
     plan = _with_bounds(plan, job)
     if tuner is None:
         return StageOutput(plan_to_json(plan), files)
