@@ -145,6 +145,18 @@ CASES: dict[str, tuple[Sequence[Any], Mapping[str, Sequence[int | str]], Sequenc
         ["a == c or a == 1 or c == 1"],
         ["a=2 c=2", "a=1 c=2", "a=2 c=1"],
     ),
+    "the first column of any beside all": (
+        [node("Slice", "x zero one one", "first"), node("Add", "first z", "y")],
+        {"x": ("a", "b"), "z": ("a", "b")},
+        [],
+        ["a=2 b=3", "a=1 b=1"],
+    ),
+    "the first column of any, expanded": (
+        [node("Slice", "x zero one one", "first"), node("Shape", "x", "shape"), node("Expand", "first shape", "y")],
+        {"x": ("a", "b")},
+        [],
+        ["a=2 b=3", "a=1 b=1"],
+    ),
     "by a shape": (
         [node("Shape", "z", "shape"), node("Expand", "x shape", "y")],
         {"x": ("a", 2), "z": ("c", 1)},
@@ -160,7 +172,7 @@ def test_open_sizes_broadcast_as_they_are_when_the_model_runs(tmp_path: Path, na
     nodes, inputs, demanded, runs = CASES[name]
     made = {n for each in nodes for n in each.output}
     results = [each.output[0] for each in nodes if not any(each.output[0] in other.input for other in nodes)]
-    weights = {"pads": np.int64([0, 0, 1, 0]), "one": np.int64([1]), "end": np.int64([9])}
+    weights = {"pads": np.int64([0, 0, 1, 0]), "one": np.int64([1]), "zero": np.int64([0]), "end": np.int64([9])}
     used = {n: w for n, w in weights.items() if any(n in each.input for each in nodes) and n not in made}
     whole = {"MatMulInteger": "qwaz", "DequantizeLinear": "q"}.get(nodes[0].op_type, "")
     ttypes = {n: np.uint8 if n in whole else np.float32 for n in inputs}

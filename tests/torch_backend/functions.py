@@ -490,6 +490,7 @@ FUNCTIONS: dict[str, Function] = {
     "slice_scatter": Function(lambda x: x.slice_scatter(x[:, :3] * 2, 1, 0, 6, 2), MATRIX, ANY),
     "diagonal_scatter": Function(lambda x: x.diagonal_scatter(x[0]), normal(6, 6), fixed=True),
     "masked_scatter": Function(lambda x, y: x.masked_scatter(x > 0, y), PAIR),
+    "masked_scatter of rows": Function(lambda x, y: x.masked_scatter(x[:, :1] > 0, y.reshape(-1)), PAIR),
     "masked_select": Function(lambda x: x.masked_select(x > 0), MATRIX),
     "written slices": Function(
         lambda x: _written(_written(x, (slice(None), slice(1, 3)), 0.5), 0, 2.0), MATRIX, NUMBER

@@ -78,12 +78,11 @@ def test_a_run_that_fails_is_made_by_pytorch_from_then_on(monkeypatch, tmp_path)
     compiled, x = run(surrounded, torch.randn(4, 3), cache=tmp_path), torch.randn(4, 3)
     tried = []
 
-    def fails(self, inputs):
-        tried.append(inputs)
+    def fails(self, args):
+        tried.append(args)
         raise RuntimeError("no memory")
 
-    monkeypatch.setattr(compiled_graph.Compiled, "run", fails)
-    monkeypatch.setattr(compiled_graph.KnownShapes, "run", fails)
+    monkeypatch.setattr(compiled_graph.CompiledGraph, "__call__", fails)
     with torch.no_grad():
         with pytest.warns(UserWarning, match=r"PyTorch runs a graph: .*no memory"):
             assert torch.equal(compiled(x), surrounded(x))

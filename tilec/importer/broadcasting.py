@@ -37,6 +37,8 @@ def require_fit(shape: Sequence[Expr], whole: Sequence[Expr], sizes: Sizes = PRO
     for extent, of_whole in zip(shape, whole[len(whole) - len(shape) :], strict=True):
         if _is_open(extent, of_whole, sizes):
             sizes.assume(fits(extent, of_whole), described)
+        elif extent != Const(1) and is_single(extent) and not is_single(of_whole):
+            sizes.assume(_one_at_least(extent), described)
         elif extent != Const(1):
             require_same(extent, of_whole, described, sizes)
 
@@ -83,14 +85,14 @@ def _join(a: Expr, b: Expr, shapes: Sequence[Sequence[Expr]], sizes: Sizes) -> E
         return b
     described = " and ".join(shape_text(shape) for shape in shapes)
     for longer, shorter in ((a, b), (b, a)):
+        if is_single(shorter) and not is_single(longer):
+            sizes.assume(_one_at_least(shorter), f"shapes {described} broadcast")
+            return longer
+    for longer, shorter in ((a, b), (b, a)):
         if isinstance(shorter, Call) and shorter.fn == "minimum" and longer in shorter.args:
             # A slice of a table by a size: valid sizes are at most the extent of the table.
             table = next(each for each in shorter.args if each != longer)
             sizes.demand(Binary("<=", longer, table), f"shapes {described} broadcast")
-            return longer
-    for longer, shorter in ((a, b), (b, a)):
-        if is_single(shorter) and not is_single(longer):
-            sizes.assume(_one_at_least(shorter), f"shapes {described} broadcast")
             return longer
     alike = sizes.same(a, b)
     if alike is False and sizes.same(a, Const(1)) is False and sizes.same(b, Const(1)) is False:

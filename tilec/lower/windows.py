@@ -42,6 +42,7 @@ def buffer(s: LoweringContext, tensor: str, level: int, window: Window) -> Buffe
     large = len(known) < len(shape) or prod(known) * TTYPES[ttype].bits // 8 > BOUNDED_BYTES
     if large and s.levels[level].managed == "implicit":  # what a scratchpad holds must be known to fit
         shape = [s.sizes.in_symbols(w) if _is_long(n) else n for w, n in zip(widths, shape, strict=True)]
+    shape = [_within(s, *each) for each in zip(shape, window, s.shapes[tensor], strict=True)]
     return Buffer(
         name=s.names.new(f"{tensor}_{name}"),
         tensor=tensor,
@@ -55,6 +56,14 @@ def buffer(s: LoweringContext, tensor: str, level: int, window: Window) -> Buffe
         pad=s.variant.pads.get(name, {}).get(tensor, 0),
         swizzle=s.variant.swizzles.get(name, {}).get(tensor, 0),
     )
+
+
+def _within(s: LoweringContext, width: Expr, ends: tuple[Expr, Expr], extent: Expr) -> Expr:
+    """A width in symbols that exceeds no extent of the tensor where the window stays in it: chains of windows that
+    reach back from every position, as those of running sums of an unknown length, are cut at the beginning."""
+    if isinstance(width, Const) or not s.sizes.stays(*ends, extent):
+        return width
+    return s.sizes.minimum(width, extent)
 
 
 def _is_long(extent: Expr) -> bool:

@@ -73,6 +73,7 @@ class Compiled:
         began = time.monotonic()
         self._on_card = is_on_card(module)
         self.parameters = Parameters(constants, cast("Any", options.weights))
+        self.fixed = not constants
         graph = in_memory_order(module, constants)
         translated = translate(graph.module, constants, "graph")
         if self._on_card:
@@ -130,7 +131,7 @@ class Compiled:
 
 
 class CompiledGraph:
-    """Takes a list of the arguments of the graph that it was made from, empties it, and returns the list of results.
+    """Takes a list of the arguments of the graph that it was made from, and returns the list of results.
 
     It compiles when it is made, for a module's parameters; those of another module, which came to share the graph,
     and parameters that were written to, are compiled when they come.  Weights that change again and again become
@@ -156,10 +157,9 @@ class CompiledGraph:
         """Run once. Raises UsageError for indices that are out of range, whatever goes wrong where it compiles, and
         NotReadyError where the compiler is not waited for."""
         compiled = self._last
-        if compiled is None or not compiled.parameters.are_still(args):
+        if compiled is None or not (compiled.fixed or compiled.parameters.are_still(args)):
             compiled = self._found(args)
         inputs = compiled.inputs(args)
-        args.clear()
         if compiled.last is not None:
             try:  # a context manager would take as long as the rest
                 return compiled.last.run(inputs)

@@ -27,12 +27,15 @@ class WithExtents:
     module: fx.GraphModule
     positions: tuple[int, ...]
 
-    def arguments(self, args: list[Any]) -> None:
-        """Replace the integers. Raises UsageError for one below 1, which is no extent of a vector with elements."""
+    def arguments(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments with vectors in the place of integers. Raises UsageError for one below 1, which is no extent of
+        a vector with elements."""
+        args = list(args)
         for position in self.positions:
             if not 0 < args[position] < MOST:
                 raise UsageError(f"argument {position} of a graph is {args[position]}; compiled code takes 1 to {MOST}")
             args[position] = torch.empty(args[position], dtype=torch.uint8)
+        return args
 
 
 def with_extents(module: fx.GraphModule) -> WithExtents:

@@ -17,7 +17,7 @@ from tilec.torch_backend.report import MORE, reason_of
 log = logging.getLogger("tilec")
 
 Boxed = Callable[[list[Any]], Any]
-"""Takes all arguments in one list, which it empties, and returns the list of results."""
+"""Takes all arguments in one list, which it may empty, and returns the list of results."""
 
 Again = Callable[[Exception, list[Any]], Boxed | None]
 """What runs a graph from now on whose compilation failed after the first calls, for its arguments; None: PyTorch."""
@@ -41,12 +41,10 @@ class Rescued:
 
     def __call__(self, args: list[Any]) -> Any:
         """Run once."""
-        given, failed = list(args), None
+        failed = None
         if self._compiled is not None:
             try:
-                if self._numbers is not None:
-                    self._numbers.arguments(args)
-                return self._compiled(args)
+                return self._compiled(args if self._numbers is None else self._numbers.arguments(args))
             except NotReadyError:
                 pass
             except Exception as error:
@@ -55,10 +53,9 @@ class Rescued:
                 failed = error
                 log.debug("a compiled graph failed", exc_info=True)
                 if not isinstance(error, UsageError):
-                    self._compiled, self._numbers = self._again(error, given), None
+                    self._compiled, self._numbers = self._again(error, args), None
                     failed = error if self._compiled is None else None
-        args.clear()
-        results = self._module(*given)
+        results = self._module(*args)
         if failed is not None:
             warn_once(f"PyTorch runs a graph: {reason_of(failed)}\n{MORE}")
         return results

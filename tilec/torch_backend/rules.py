@@ -39,6 +39,13 @@ def cdist(x: Tensor, y: Tensor, p: float, _mode: int | None) -> Tensor:
     return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)
 
 
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """The elements of a source, in order, in the places of a mask."""
+    mask, whole = torch.broadcast_tensors(mask, x)
+    places = mask.reshape(-1).long().cumsum(0) - 1  # -1 before the first one, which is an element, too
+    return torch.where(mask, source.reshape(-1)[places].reshape(whole.shape), whole)
+
+
 def median(x: Tensor) -> Tensor:
     """The middle element, of two the smaller one; NaN where there is one."""
     flat = x.reshape(-1)
@@ -69,6 +76,7 @@ def trilinear(
 RULES: dict[Any, Callable[..., Any]] = {op: decomposition_table[op] for op in OTHERS} | {
     aten.addbmm.default: addbmm,
     aten._cdist_forward.default: cdist,
+    aten.masked_scatter.default: masked_scatter,
     aten.median.default: median,
     aten._trilinear.default: trilinear,
 }

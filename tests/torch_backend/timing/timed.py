@@ -13,12 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tests.torch_backend.models import CASES, Case
+from tests.torch_backend.models import Case
+from tests.torch_backend.timing.cases import cases, in_float64
 from tilec.bench.runners import Runner
 
 os.environ.setdefault("TILEC_WHILE_COMPILING", "wait")  # compiled code is timed, not what serves before
 
 SEED = 0
+
+TOLERANCE, OF_16_BITS = 1e-4, 2e-2
+"""Errors of results in 32 bits and in 16 that are roundings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,12 @@ class Made:
     seconds: float = 0.0
     error: float = 0.0
     trouble: str = ""
+    tolerance: float = TOLERANCE
+
+    @property
+    def right(self) -> bool:
+        """Whether there are results, near enough to the exact ones."""
+        return not self.trouble and self.error <= self.tolerance
 
 
 class Timed:
@@ -47,13 +57,14 @@ class Timed:
             import openvino.torch  # noqa: F401
         options = {"tilec": {"cache": str(scratch / "tilec")}, "openvino": {"device": "CPU"}}.get(backend)
         self._how: dict[str, Any] = {"backend": backend, **({"options": options} if options else {})}
+        self._cases = cases(backend)
         self._runner: Runner | None = None
 
     def compile(self, name: str, size: int) -> Made:
         """Compile a module for its inputs at a size, and compare its results."""
         torch._dynamo.reset()
         self._runner = None
-        case = CASES[name]
+        case = self._cases[name]
         module, inputs = drawn(case, size)
         wanted = exact(case, size)
         run = torch.compile(module, fullgraph=not case.breaks, **self._how)
@@ -69,7 +80,9 @@ class Timed:
             return Made(trouble=f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
         seconds = time.perf_counter() - begin
         self._runner = Runner(once)
-        return Made(seconds, max(map(difference, results, wanted)))
+        narrow = any(each.dtype in (torch.bfloat16, torch.float16) for each in results)
+        error = max(map(difference, results, wanted))
+        return Made(seconds, error, tolerance=OF_16_BITS if narrow else TOLERANCE)
 
     def calibrate(self, seconds: float) -> int:
         """As `Runner.calibrate`."""
@@ -96,7 +109,7 @@ def exact(case: Case, size: int) -> tuple[Tensor, ...]:
     """The results in float64, of a first call."""
     module, inputs = drawn(case, size)
     with torch.no_grad():
-        return flat(module.double()(*(each.double() if each.is_floating_point() else each for each in inputs)))
+        return flat(in_float64(module)(*(each.double() if each.is_floating_point() else each for each in inputs)))
 
 
 def flat(results: Any) -> tuple[Tensor, ...]:
