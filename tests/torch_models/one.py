@@ -42,7 +42,7 @@ def main(name: str, kind: str, backend: str, by: str = "tilec") -> None:
     logging.getLogger("torch").setLevel(logging.ERROR)
     model, calls = prepared(CASES[name], kind)
     said: list[str] = []
-    if missing := not_in_pytorch(model, calls[0], kind):
+    if missing := not_in_pytorch(model, calls, kind):
         print(json.dumps({"faults": [], "not_in_pytorch": missing}))
         return
     with tempfile.TemporaryDirectory(prefix="tilec-models-") as cache, warnings.catch_warnings(record=True) as caught:
@@ -66,11 +66,12 @@ def main(name: str, kind: str, backend: str, by: str = "tilec") -> None:
     print(json.dumps(seen))
 
 
-def not_in_pytorch(model: nn.Module, call: Call, kind: str) -> str:
+def not_in_pytorch(model: nn.Module, calls: list[Call], kind: str) -> str:
     """Why eager PyTorch does not run a model in a type, "" where it does."""
     try:
         with torch.no_grad():
-            _called(model, copy.deepcopy(call), kind)
+            for call in calls:
+                _called(model, copy.deepcopy(call), kind)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return ""

@@ -101,7 +101,7 @@ def _index_put(
     if before and dims == list(range(dims[0], dims[0] + len(dims))):
         new = _first_places(t, new, values.rank, len(before), rank, len(rest))
     full = t.emit("Expand", new, t.emit("Concat", head, tail, axis=0))
-    made = t.emit("ScatterND", moved, places, full, reduction="add" if accumulate else None)
+    made = _written(t, "ScatterND", x.dtype, moved, places, full, "add" if accumulate else None)
     if order == list(range(x.rank)):
         return made
     return t.emit("Transpose", made, perm=[order.index(d) for d in range(x.rank)])
@@ -136,7 +136,8 @@ def _put_along(t: Translation, x: Tensor, dim: int, index: Tensor, values: Tenso
         place = t.emit("Unsqueeze", place, t.onnx.integers(list(range(1, x.rank - dim))))
     new = t.emit("Expand", t.cast(values, x.dtype), full)
     where = t.emit("Expand", place, full)
-    return t.emit("ScatterElements", x.name, where, new, axis=dim, reduction="add" if accumulate else None)
+    reduction = "add" if accumulate else None
+    return _written(t, "ScatterElements", x.dtype, x.name, where, new, reduction, axis=dim)
 
 
 @translates(aten.scatter.src, aten.scatter.value)
@@ -220,7 +221,26 @@ def _scattered(
     if tuple(map(str, source.shape)) != tuple(map(str, indices.shape)):
         ends = t.shape(t.extents(indices))
         values = t.emit("Slice", values, t.onnx.integers([0] * source.rank), ends)
-    return t.emit("ScatterElements", x.name, indices.name, values, axis=axis(x, dim), reduction=reduction)
+    return _written(t, "ScatterElements", x.dtype, x.name, indices.name, values, reduction, axis=axis(x, dim))
+
+
+def _written(
+    t: Translation,
+    op: str,
+    dtype: torch.dtype,
+    target: str,
+    places: str,
+    values: str,
+    reduction: str | None,
+    **attributes: int,
+) -> str:
+    """A tensor with values written at places. What is reduced in 16 bits is reduced in float32 and rounded once: not
+    every runtime has it otherwise."""
+    if reduction is None or dtype not in (torch.float16, torch.bfloat16):
+        return t.emit(op, target, places, values, reduction=reduction, **attributes)
+    wide = ONNX_TYPES[torch.float32]
+    target, values = t.emit("Cast", target, to=wide), t.emit("Cast", values, to=wide)
+    return t.emit("Cast", t.emit(op, target, places, values, reduction=reduction, **attributes), to=ONNX_TYPES[dtype])
 
 
 @translates(aten.bucketize.Tensor, aten.searchsorted.Tensor)
