@@ -132,6 +132,32 @@ def test_changes_of_parts_that_are_alike_are_tried_a_few_times(monkeypatch: pyte
     assert counted(12) == counted(6)
 
 
+def test_cuts_in_a_group_of_many_parts_are_tried_beside_their_neighbours_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that all differ: the whole group is looked at for those cuts alone that gain where they are."""
+    original, looks = FusionProblem.look, [0]
+
+    def look(self: FusionProblem, members: Sequence[int]) -> tuple[int, float]:
+        looks[0] += len(members) > 6
+        return original(self, members)
+
+    count = 10
+    nodes = [(f"p{n}[s, m] = sum(k, x[s, k] * w{n}[k, m])", {"s": 64, "m": 8, "k": 8 + n}) for n in range(count)]
+    sums = [(f"q{n}[s, m] = p{n}[s, m] + b[m]", {"s": 64, "m": 8}) for n in range(count)]
+    whole = (f"y[s, m] = {' + '.join(f'q{n}[s, m]' for n in range(count))}", {"s": 64, "m": 8})
+    weights = {f"w{n}": (8 + n, 8) for n in range(count)}
+    every = [*(node for pair in zip(nodes, sums, strict=True) for node in pair), whole]
+    problem = problem_of(make_graph({"x": (64, 32)}, every, ["y"], {**weights, "b": (8,)}), ZEN5)
+    before = partition_parts(problem, {}, PartitionGroups())
+    monkeypatch.setattr(FusionProblem, "look", look)
+    plans, seen = [], []
+    for near in (3, 100):
+        looks[0] = 0
+        plans.append(local_search(problem, before, {}, LocalSearch(near=near)))
+        seen.append(looks[0])
+    assert plans[0][1] == plans[1][1]
+    assert seen[0] < seen[1] / 2
+
+
 def test_cuts_of_a_long_part_are_tried_by_what_is_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is looked at does not grow with a chain of the same few functions."""
     original, looks = FusionProblem.look, [0]
