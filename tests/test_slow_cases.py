@@ -3,6 +3,8 @@
 import pytest
 from slow_cases import UNKNOWN, mark_slow
 
+pytest_plugins = ["pytester"]
+
 FILE = """
 import pytest
 

@@ -164,6 +164,7 @@ def test_one_compilation_runs_at_all_sizes(tmp_path, model):
         session.run({"x": np.zeros(SHAPES[model](symbol.high + 1), np.float32)})
 
 
+@pytest.mark.slow
 def test_a_compiled_model_is_verified_and_runs_from_the_command_line(tmp_path):
     """Inputs are drawn at the usual sizes, or at those of --shape."""
     mlp(tmp_path)

@@ -36,6 +36,7 @@ def test_import_and_schedule_work_without_tvm(tmp_path):
     assert all(path.is_symlink() for path in (tmp_path / "out").iterdir())
 
 
+@pytest.mark.slow
 def test_small_models_are_imported_and_scheduled_without_tvm(tmp_path):
     names = [name for name in SMALL if name not in LONG]
     for name in names:

@@ -33,6 +33,7 @@ def place(made, tmp_path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_four_stages_one_by_one_make_the_same_bytes(made, place):
     stage("import", "model.onnx", "-o", "g.json", folder=place)
     stage("schedule", "g.json", "--device", "device.yaml", "-o", "p.json", folder=place)

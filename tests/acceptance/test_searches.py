@@ -34,7 +34,8 @@ def test_top_k_with_ties(tmp_path: Path, shape: tuple[int, int], k: int) -> None
     check(path, feeds)
 
 
-@pytest.mark.parametrize("length", [301, pytest.param(5001, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [301, 5001])
 def test_a_running_sum_of_a_long_row_backwards(tmp_path: Path, length: int) -> None:
     path, feeds = single(tmp_path, "CumSum", normal(3, length), np.int64(1), known=[1], exclusive=1, reverse=1)
     check(path, feeds)

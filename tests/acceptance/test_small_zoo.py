@@ -19,7 +19,7 @@ CASES = [
 ]
 
 
-@pytest.mark.quick_cases("vgg16-decomposed", "unet-fused", "nerf-mlp-fused")
+@pytest.mark.quick_cases("vgg16-decomposed", "nerf-mlp-fused")
 @pytest.mark.parametrize(("name", "form"), CASES)
 def test_small_models_agree_with_onnxruntime(tmp_path, name, form):
     check_draws(miniature(name, form, tmp_path))

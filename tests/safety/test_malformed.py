@@ -52,7 +52,7 @@ def check(sandbox: Sandbox, folder: Path, case: Case) -> None:
             break
 
 
-QUICK = {"model": 24, "spec": 12, "artifact": 12}
+QUICK = {"model": 12, "spec": 8, "artifact": 8}
 """How many of each kind every run takes; the rest is slow."""
 
 

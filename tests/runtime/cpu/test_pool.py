@@ -147,7 +147,7 @@ def test_a_forked_child_starts_its_own_workers(folder):
         other = threading.Thread(target=call)
         other.start()
         codes = []
-        for _ in range(2):
+        for _ in range(1):
             child = os.fork()
             if child == 0:
                 same = [session.run({"x": x})["y"].tobytes() == expected for _ in range(5)]
@@ -158,7 +158,7 @@ def test_a_forked_child_starts_its_own_workers(folder):
         print(codes, session.run({"x": x})["y"].tobytes() == expected)
         """,
     )
-    assert out == "[0, 0] True"
+    assert out == "[0] True"
 
 
 def test_interrupt_ends_the_process(folder):
