@@ -14,7 +14,7 @@ APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all slow-tests test-torch torch-functions torch-timing torch-models mutants replay fuzz fuzz-open fuzz-quantised outside exports quantised
-.PHONY: faults odd-values traces open-zoo gpu-zoo on-gpu conformance open-conformance lint format features schema
+.PHONY: faults first-results odd-values traces open-zoo gpu-zoo on-gpu conformance open-conformance lint format features schema
 .PHONY: docs docs-tables clean browser
 .DELETE_ON_ERROR:
 
@@ -89,6 +89,11 @@ exports: $(READY) ## compile and run small models that PyTorch exports with open
 
 quantised: $(READY) ## compile and verify small models in the forms of onnxruntime's quantiser, e.g. ARGS="bert-base qdq"
 	PYTHONPATH=.:tests $(BIN)/python -m quantised $(ARGS)
+
+first-results: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
+first-results: export PYTHONDONTWRITEBYTECODE :=
+first-results: $(READY) ## time programs up to their first result beside onnxruntime's, e.g. ARGS="mobilenet-v2 --compiled"
+	@$(BIN)/python -m tests.first_results $(ARGS)
 
 faults: $(READY) ## kill, interrupt and starve compilations, e.g. ARGS="kills --kills 20"; as root for small disks
 	$(BIN)/python -m tests.faults $(ARGS)

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from tilec.artifact import write_text
 from tilec.spec import probe
+from tilec.spec.device_text import device_text
 from tilec.spec.host import Cache, Host, read_host
 
 TIMINGS: Mapping[str, Any] = {
@@ -73,7 +74,7 @@ def host_text(name: str) -> str:
     host = made(read_host())
     levels = {"dram", *(f"l{cache.level}" for cache in host.caches)}
     bandwidth = {level: rates for level, rates in timings["bandwidth"].items() if level in levels}
-    return probe.device_text(host, {**timings, "bandwidth": bandwidth})
+    return device_text(host, {**timings, "bandwidth": bandwidth})
 
 
 def install(name: str, home: Path) -> None:

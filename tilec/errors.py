@@ -1,6 +1,5 @@
 """Errors a user can act on: what is wrong, where, what to do next; the exit code goes with the class."""
 
-import difflib
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -87,5 +86,7 @@ def several(count: int, noun: str) -> str:
 def did_you_mean(word: str, options: Iterable[str]) -> str | None:
     """The option closest to `word`, or None when nothing is near."""
     by_lower = {option.lower(): option for option in options}
+    import difflib
+
     near = difflib.get_close_matches(word.lower(), list(by_lower), n=1, cutoff=0.6)
     return by_lower[near[0]] if near else None

@@ -40,3 +40,16 @@ def without_torch() -> Iterator[None]:
         yield
     finally:
         del modules["torch"]
+
+
+def modules_path() -> str:
+    """PYTHONPATH with which a process started with -P has the modules of this one."""
+    return os.pathsep.join(folder or current_folder() for folder in sys.path)
+
+
+def current_folder() -> str:
+    """The current folder; the root where it was removed."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.sep

@@ -1,5 +1,7 @@
 """One cache for all tests of sessions; what is warned about once is warned about anew in each test."""
 
+import subprocess
+
 import pytest
 
 from tilec.api import compiling, in_background, warn_once, worker
@@ -36,9 +38,9 @@ def children(monkeypatch, in_this_process):
         return started[-1]
 
     monkeypatch.setattr(compiling, "_run", RUN)
-    monkeypatch.setattr(compiling.subprocess, "Popen", popen)
+    monkeypatch.setattr(subprocess, "Popen", popen)
     return started
 
 
-RUN, POPEN = compiling._run, compiling.subprocess.Popen
+RUN, POPEN = compiling._run, subprocess.Popen
 ASK = in_background.ask

@@ -17,6 +17,7 @@ import pytest
 from tilec.errors import UnavailableError
 from tilec.spec import measure, probe
 from tilec.spec.device import DeviceSpec
+from tilec.spec.device_text import device_text, two_digits
 from tilec.spec.host import Cache, DotUnit, Host
 from tilec.spec.located import parse_yaml, validate
 from tilec.spec.measure import Rate
@@ -48,7 +49,7 @@ TIMINGS: dict[str, Any] = {
 
 
 def device(host: Host = HOST, timings: dict[str, Any] = TIMINGS) -> DeviceSpec:
-    return validate(DeviceSpec, parse_yaml(probe.device_text(host, timings), "host"))
+    return validate(DeviceSpec, parse_yaml(device_text(host, timings), "host"))
 
 
 def test_the_file_is_a_device() -> None:
@@ -90,14 +91,14 @@ _WORDS = ("name", "scope", "launch_level", "core_level", "triple", "inputs", "ac
 
 
 def test_every_number_says_its_source() -> None:
-    for line in probe.device_text(HOST, TIMINGS).splitlines()[3:]:
+    for line in device_text(HOST, TIMINGS).splitlines()[3:]:
         key, _, value = line.partition(":")
         if any(c.isdigit() for c in value) and key.split()[-1] not in _WORDS:
             assert "#" in line or "description" in line
 
 
 def test_two_digits() -> None:
-    assert [probe.two_digits(value) for value in (12345.0, 0.0, 99.9e9, 4.4)] == [12000, 0, 100_000_000_000, 4]
+    assert [two_digits(value) for value in (12345.0, 0.0, 99.9e9, 4.4)] == [12000, 0, 100_000_000_000, 4]
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilec.api.cache import Cache
-from tilec.api.compiling import available, compiled_folder
 from tilec.api.failures import CompilerError
-from tilec.api.request import Request, keyed
+from tilec.api.request import Request, available, keyed
 from tilec.errors import TilecError, UnavailableError, UnsupportedError
 
 NEEDS_SIZES = (UnsupportedError, UnavailableError, CompilerError)
@@ -56,6 +55,8 @@ def compiled_for(request: Request, sizes: Mapping[str, int]) -> tuple[Path, str 
 
     `request` has a key. Raises what the compiler raises.
     """
+    from tilec.api.compiling import compiled_folder
+
     more = sizes.keys() - request.sizes.keys()
     attempt = Attempt(request)
     reason = attempt.refusal if more else None

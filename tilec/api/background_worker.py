@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilec import own_process
+from tilec.api.any_size import Attempt
+from tilec.api.cache import Cache
 from tilec.api.request import Request, keyed
 from tilec.api.worker import Log, build, refit, terminate, told_errors
 from tilec.artifact import decode
 from tilec.background import Status, tell
 from tilec.calls_ahead import end_with
+from tilec.errors import UnsupportedError
 from tilec.scheduler.parallel.child_process import without_children
 
 if TYPE_CHECKING:
@@ -66,8 +69,14 @@ def main() -> None:
     try:
         with told_errors(), without_children():
             request = request if request.key else keyed(request)
-            if not refit(request):
-                build(request, log)
+            try:
+                if not refit(request):
+                    build(request, log)
+                for path in (Path(request.model), *(Path(request.model).parent / name for name in request.weights)):
+                    Cache(Path(request.cache)).digest(path)  # when it was asked for, they may have been too new
+            except UnsupportedError as error:
+                Attempt(request).remember(error)  # the next program needs no attempt to know that
+                raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)  # Python that ends has no handler any more
 

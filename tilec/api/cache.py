@@ -7,21 +7,46 @@ graphs/     graphs of PyTorch that were compiled
 sessions/   compiled models, by everything that they depend on; a folder is there when it is complete
 """
 
+import atexit
 import os
 import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tilec.artifact import SETTLED, digest_file, digest_object, locked, put_text
 from tilec.errors import unreadable
 
+LIMIT_VARIABLE = "TILEC_CACHE_LIMIT"
+"""The most bytes that compiled models and models given as bytes take together."""
+
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 _KEY = 32
 """Digits of a digest that name a folder."""
+
+
+@dataclass(frozen=True)
+class FileState:
+    """A file's place, its number and bytes, and when its content and its entry in the file system last changed: nobody
+    writes a file without another state, but within the tick of a clock."""
+
+    path: str
+    numbers: tuple[int, int]
+    times: tuple[int, int]
+
+
+def file_state(path: Path) -> FileState:
+    """The state of a file. Raises UsageError when it cannot be read."""
+    try:
+        state = os.stat(path)
+        place = str(path.resolve())
+    except OSError as error:
+        raise unreadable(error, str(path)) from error
+    return FileState(place, (state.st_ino, state.st_size), (state.st_mtime_ns, state.st_ctime_ns))
 
 
 @dataclass(frozen=True)
@@ -40,20 +65,27 @@ class Cache:
 
     def digest(self, path: Path) -> str:
         """sha256 of a file, remembered while it stays as it is. Raises UsageError when it cannot be read."""
-        try:
-            state = os.stat(path)
-        except OSError as error:
-            raise unreadable(error, str(path)) from error
-        seen: list[str | int] = [str(path.resolve()), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
-        note = self.root / "digests" / digest_object(seen)[:_KEY]
+        state = file_state(path)
+        known = self._digest_at(state)
+        if known is None:
+            known = digest_file(path)
+            if time.time_ns() - max(state.times) > SETTLED * 1e9:
+                self.keep(self._note(state), known)
+        return known
+
+    def known_digest(self, path: Path) -> str | None:
+        """The same if it is remembered; None where the file would have to be read."""
+        return self._digest_at(file_state(path))
+
+    def _digest_at(self, state: "FileState") -> str | None:
         with suppress(OSError, UnicodeDecodeError):
-            known = note.read_text(encoding="ascii")
+            known = self._note(state).read_text(encoding="ascii")
             if _SHA256.fullmatch(known):
                 return known
-        digest = digest_file(path)
-        if time.time() - max(state.st_mtime, state.st_ctime) > SETTLED:
-            self.keep(note, digest)
-        return digest
+        return None
+
+    def _note(self, state: "FileState") -> Path:
+        return self.root / "digests" / digest_object([state.path, *state.numbers, *state.times])[:_KEY]
 
     def keep(self, path: Path, text: str) -> None:
         """Write something that can be found out again; a folder that cannot be written is no error."""
@@ -84,3 +116,14 @@ class Cache:
         """Hold the one right to compile `key`; whoever dies gives it back."""
         with locked(self.session(key).with_suffix(".lock")):
             yield
+
+
+@cache
+def temporary_cache() -> str:
+    """The root of a cache that goes with this process."""
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="tilec-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -1,17 +1,14 @@
 """Keeps the cache small: equal weights are stored once, and what was not used for longest goes when it is too large."""
 
 import os
-import shutil
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tilec.api.cache import Cache
+from tilec.api.cache import LIMIT_VARIABLE, Cache
 from tilec.errors import ConfigError
-from tilec.spec.units import BYTES
 
-LIMIT_VARIABLE = "TILEC_CACHE_LIMIT"
 LIMIT = "20GiB"
 """The most that compiled models and models given as bytes take together, unless the variable says otherwise."""
 
@@ -77,6 +74,8 @@ def folder_bytes(folder: Path) -> int:
 
 def limit_bytes() -> int:
     """The limit in bytes. Raises ConfigError when the variable is no size."""
+    from tilec.spec.units import BYTES
+
     text = os.environ.get(LIMIT_VARIABLE, LIMIT)
     try:
         return BYTES.parse(text)
@@ -86,6 +85,8 @@ def limit_bytes() -> int:
 
 def remove(folder: Path) -> None:
     """Take a folder out of the cache in one step. Raises OSError when it cannot be moved."""
+    import shutil
+
     aside = folder.with_suffix(f".{os.getpid()}.old")
     try:
         os.replace(folder, aside)

@@ -4,34 +4,28 @@ import atexit
 import json
 import logging
 import os
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tilec.api import in_background
-from tilec.api.cache import Cache
+from tilec.api.cache import Cache, temporary_cache
 from tilec.api.cache_eviction import remove, used
 from tilec.api.failures import CompilerError, error_of
-from tilec.api.request import LINKS, Request, keyed
+from tilec.api.request import LINKS, Request, available, keyed
 from tilec.api.structure import twin
 from tilec.api.warn_once import warn_once
 from tilec.artifact import bring_files, encode
-from tilec.background import modules_path
 from tilec.errors import ArtifactError, TilecError, UsageError
+from tilec.own_process import modules_path
+
+if TYPE_CHECKING:
+    import subprocess
 
 log = logging.getLogger("tilec")
-
-
-def available(request: Request) -> bool:
-    """Whether the model is compiled already."""
-    return bool(request.key) and Cache(Path(request.cache)).session(request.key).is_dir()
 
 
 def compiled_folder(request: Request) -> Path:
@@ -39,8 +33,11 @@ def compiled_folder(request: Request) -> Path:
 
     Where the cache cannot be written, a folder of this process takes its place. Raises what the compiler raises.
     """
-    if request.detached and not available(request) and in_background.ask(request):
-        request = in_background.made(request)
+    if request.detached and not available(request):
+        from tilec.api import in_background
+
+        if in_background.ask(request):
+            request = in_background.made(request)
     request = request if request.key else keyed(request)
     place = Cache(Path(request.cache))
     folder = place.session(request.key)
@@ -72,14 +69,6 @@ def _refit(request: Request) -> bool:
     from tilec.api.worker import refit
 
     return refit(request)
-
-
-@cache
-def temporary_cache() -> str:
-    """The root of a cache that goes with this process."""
-    folder = tempfile.mkdtemp(prefix="tilec-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 def _relink(folder: Path, request: Request) -> None:
@@ -132,6 +121,8 @@ def compiler_started(device: str) -> Iterator[None]:
 
 def _start(*arguments: str) -> "subprocess.Popen[str]":
     """A compiler that waits for a request."""
+    import subprocess
+
     # The same modules as here: -P keeps those of the current folder out unless they are on the path here too.
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "tilec.api.worker", *arguments],
@@ -181,9 +172,11 @@ def _failure(code: int, out: str, err: str, request: Request) -> TilecError:
 def _end(child: "subprocess.Popen[str]") -> None:
     """End a child process, gently: it removes what it was writing."""
     child.terminate()
+    from subprocess import TimeoutExpired
+
     try:
         child.wait(timeout=10)
-    except subprocess.TimeoutExpired:
+    except TimeoutExpired:
         child.kill()
         child.wait()
 

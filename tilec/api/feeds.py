@@ -1,7 +1,7 @@
 """Feeds of a session: lists and numbers become arrays, sizes are read off, errors name the input that does not fit."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from tilec.api.elements import tensor_dtype
 from tilec.api.header import Described
 from tilec.api.values import plain
 from tilec.errors import UsageError, did_you_mean
-from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, Var, constant_value, substitute, variables
-from tilec.ir.text import parse_expr
+
+if TYPE_CHECKING:
+    from tilec.ir.expr import Expr
 
 Feeds = Mapping[str, Any]
 
@@ -98,11 +98,19 @@ class Sizes:
     def __init__(self, inputs: Iterable[Described], fixed: Mapping[str, int]) -> None:
         self.fixed = dict(fixed)
         self._extents: list[tuple[str, int, Expr]] = []
-        values: dict[str, Expr] = {symbol: Const(size) for symbol, size in fixed.items()}
-        for port in inputs:
-            for axis, text in enumerate(port.extents or ()):
-                extent = simplify(substitute(parse_expr(text), values))
-                self._extents.append((port.name, axis, extent))
+        self.names: tuple[str, ...] = ()
+        # `check` compares what is a number.
+        open_ = [(p.name, axis, t) for p in inputs for axis, t in enumerate(p.extents or ()) if not t.isdigit()]
+        if open_:
+            self._read_extents(open_)
+
+    def _read_extents(self, extents: Sequence[tuple[str, int, str]]) -> None:
+        from tilec.ir.algebra import simplify
+        from tilec.ir.expr import Const, Var, constant_value, substitute
+        from tilec.ir.text import parse_expr
+
+        values: dict[str, Expr] = {symbol: Const(size) for symbol, size in self.fixed.items()}
+        self._extents = [(name, axis, simplify(substitute(parse_expr(text), values))) for name, axis, text in extents]
         # Symbols that stand alone are read first: the others are expressions of them.
         self._extents.sort(key=lambda entry: not isinstance(entry[2], Var))
         self.names = tuple(dict.fromkeys(name for name, _, extent in self._extents if constant_value(extent) is None))
@@ -123,6 +131,11 @@ class Sizes:
         return self._read(dict(zip(self.names, key, strict=True)))
 
     def _read(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+        if not self._extents:
+            return dict(self.fixed)
+        from tilec.ir.algebra import simplify
+        from tilec.ir.expr import Const, Var, constant_value, substitute, variables
+
         sizes = dict(self.fixed)
         origin: dict[str, str] = {}
         for name, axis, extent in self._extents:
@@ -141,6 +154,12 @@ class Sizes:
                     hint=f"{because[0].upper()}{because[1:]}." if because else None,
                 )
         return sizes
+
+
+def checked_sizes(sizes: Sizes, feeds: Feeds, inputs: Sequence[Described], optional: Collection[str]) -> dict[str, int]:
+    """The sizes of feeds, which are checked first. Raises FeedError."""
+    check(feeds, inputs, optional)
+    return sizes.read(feeds)
 
 
 def choose(names: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:

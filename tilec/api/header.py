@@ -4,15 +4,19 @@ It is read from the model once, without onnx, and kept as JSON in the cache.
 """
 
 import mmap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from tilec.api.elements import type_name
 
 Extent = int | str | None
+
+_LARGE = 1 << 30
+"""Elements from which the importer says whether they can be."""
 
 _EXTERNAL = 1
 """Where a tensor's values are that lie in a file beside the model."""
@@ -117,11 +121,27 @@ def _structure(path: Path) -> tuple[Any, Sequence[Any]]:
 
 def _extents(infos: Iterable[Any], file: str) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
     """Input -> extents as text over symbols, and the symbols, named as import names them."""
+    from tilec.importer.element_types import ELEMENT_TYPES
+
+    infos = list(infos)
+    if all(_is_plain(info, ELEMENT_TYPES) for info in infos):
+        return {info.name: tuple(str(dim.dim_value) for dim in info.type.tensor_type.shape.dim) for info in infos}, ()
     from tilec.importer.ports import input_ports, readable
     from tilec.ir.text import text_of
 
     ports, symbols = input_ports([info for info in infos if readable(info)], {}, file)
     return {port.name: tuple(text_of(extent) for extent in port.shape) for port in ports}, symbols
+
+
+def _is_plain(info: Any, types: Collection[int]) -> bool:
+    """Whether an input is a tensor of some type and fixed size that every machine has room for."""
+    tensor = info.type.tensor_type
+    if not info.name or tensor.elem_type not in types or not tensor.HasField("shape"):
+        return False
+    dims = tensor.shape.dim
+    return all(dim.HasField("dim_value") and dim.dim_value >= 0 for dim in dims) and (
+        prod(dim.dim_value for dim in dims) < _LARGE
+    )
 
 
 def _described(info: Any, extents: tuple[str, ...] | None = None) -> Described:

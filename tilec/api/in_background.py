@@ -10,11 +10,10 @@ from pathlib import Path
 
 from tilec.api.cache import Cache
 from tilec.api.failures import error_of
-from tilec.api.request import Request, keyed
+from tilec.api.request import Request, available, keyed_if_known
 from tilec.artifact import digest_object, encode, tools
 from tilec.background import Order, Queue, order_of, start
 from tilec.errors import TilecError
-from tilec.spec.resolve import UnmeasuredError
 
 log = logging.getLogger("tilec")
 
@@ -23,17 +22,6 @@ LOOKS = (0.02, 0.25)
 
 RESTARTS = (1.0, 60.0)
 """Seconds between two starts of a compiler that ended before its time: the first, and the most."""
-
-
-def keyed_if_known(request: Request) -> Request:
-    """The request with its key; without one where that would take a measurement of this machine.
-
-    Raises UsageError for an unknown device or recipe.
-    """
-    try:
-        return keyed(request, measure=False)
-    except UnmeasuredError:
-        return request
 
 
 def ask(request: Request) -> bool:
@@ -63,7 +51,7 @@ def made(request: Request) -> Request:
     given_up = False
     while True:
         request = request if request.key else keyed_if_known(request)
-        if request.key and Cache(Path(request.cache)).session(request.key).is_dir():
+        if available(request):
             return request
         _require_untried(queue, order)
         if given_up:

@@ -2,7 +2,6 @@
 
 import logging
 
-from tilec.api.compiling import compiled_folder, damaged
 from tilec.api.recording import Runnable, recorded
 from tilec.api.request import Request
 from tilec.errors import ArtifactError
@@ -12,9 +11,11 @@ log = logging.getLogger("tilec")
 
 def load_compiled(request: Request, threads: int | None) -> Runnable:
     """The compiled model of a request with a key. Raises TilecError."""
-    from tilec.runtime import load
+    from tilec.api.compiling import compiled_folder, damaged
 
     folder = compiled_folder(request)
+    from tilec.runtime import load  # once it is there: it may be compiled for long
+
     try:
         return recorded(load(folder, threads=threads), folder)
     except ArtifactError as error:

@@ -12,14 +12,14 @@ from tilec.api.after_fork import left, renew
 from tilec.api.any_size import NEEDS_SIZES, Attempt
 from tilec.api.cache import Cache
 from tilec.api.compile_queue import CompileQueue
-from tilec.api.feeds import FeedError, Feeds, ShapeKey, Sizes, check
-from tilec.api.in_background import keyed_if_known
+from tilec.api.errands import Gate
+from tilec.api.feeds import FeedError, Feeds, ShapeKey, Sizes, check, checked_sizes
 from tilec.api.model_dispatch import ModelDispatch
 from tilec.api.model_source import Opened
 from tilec.api.observed_sizes import ObservedSizes
 from tilec.api.onnxruntime_peer import OnnxruntimePeer
 from tilec.api.recording import Runnable
-from tilec.api.request import Request, keyed
+from tilec.api.request import Request, keyed, keyed_if_known
 from tilec.api.serving import Serving
 from tilec.api.specializations import Specializations
 from tilec.api.warn_once import warn_once
@@ -38,10 +38,18 @@ class Model:
     """One model file. `fixed` is its code once it is compiled, for any size that is not bound; `types` maps inputs to
     their types, `defaults` are those that may be left out, `count` is the number of the others.
 
-    A model that only compiles with its sizes known is compiled for each set of sizes.
+    A model that only compiles with its sizes known is compiled for each set of sizes. `peer` is onnxruntime's model
+    where it was opened before.
     """
 
-    def __init__(self, opened: Opened, request: Request, serving: Serving, queue: CompileQueue) -> None:
+    def __init__(
+        self,
+        opened: Opened,
+        request: Request,
+        serving: Serving,
+        queue: CompileQueue,
+        peer: OnnxruntimePeer | None = None,
+    ) -> None:
         header = opened.header
         self._header = header
         self._serving = serving
@@ -50,10 +58,11 @@ class Model:
         self.count = len(header.inputs)
         self._bound = dict(request.sizes)
         self._sizes = Sizes(header.inputs, self._bound)
-        self._peers: list[OnnxruntimePeer] = []
+        self._peers = [peer] if peer is not None else []
+        self._gate = Gate() if peer is None else peer.gate
         self._peer_lock = threading.Lock()
         self._path = opened.path
-        self._dispatch = ModelDispatch(request, serving, self._peer, queue)
+        self._dispatch = ModelDispatch(request, serving, self._peer, queue, self._gate)
         self._often = Specializations(request, serving.threads, queue)
         self._observed: ObservedSizes | None = None
         self._attempt: Attempt | None = None
@@ -138,8 +147,7 @@ class Model:
 
     def _checked_sizes(self, feeds: Feeds) -> dict[str, int]:
         """The sizes of feeds, which are checked first, for nothing else does. Raises FeedError."""
-        check(feeds, self._header.inputs, self.defaults)
-        return self._sizes.read(feeds)
+        return checked_sizes(self._sizes, feeds, self._header.inputs, self.defaults)
 
     def _settle(self) -> Runnable | None:
         """The code for any size, or onnxruntime while it is made; None where only known sizes compile. Once it is there
@@ -168,5 +176,5 @@ class Model:
         """onnxruntime for the time being, opened once."""
         with self._peer_lock:
             if not self._peers:
-                self._peers.append(OnnxruntimePeer(self._path, self._serving.threads, self._serving.named))
+                self._peers.append(OnnxruntimePeer(self._path, self._serving.threads, self._serving.named, self._gate))
             return self._peers[0]

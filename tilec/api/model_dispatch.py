@@ -7,22 +7,24 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tilec.api import in_background
 from tilec.api.after_fork import renew
 from tilec.api.compile_queue import CompileQueue
-from tilec.api.compiling import available
+from tilec.api.errands import Gate, run_later
 from tilec.api.load_compiled import load_compiled
 from tilec.api.recording import Runnable
-from tilec.api.request import Request, keyed
+from tilec.api.request import Request, available, keyed, keyed_if_known
 from tilec.api.serving import Serving
 from tilec.api.warn_once import warn_once
 from tilec.api.while_compiling import NotReadyError
 from tilec.errors import TilecError
 
 log = logging.getLogger("tilec")
+
+NOW = nullcontext()
 
 KEPT = 8
 """Compiled models that a session holds in memory, those used last; the others are loaded again from the cache."""
@@ -36,8 +38,11 @@ class ModelDispatch:
     something that does.
     """
 
-    def __init__(self, request: Request, serving: Serving, peer: "Callable[[], Runnable]", queue: CompileQueue) -> None:
+    def __init__(
+        self, request: Request, serving: Serving, peer: "Callable[[], Runnable]", queue: CompileQueue, gate: Gate
+    ) -> None:
         self._request = request
+        self._gate = gate
         self._serving = serving
         self._waits = serving.meanwhile == "wait"
         self._peer = peer
@@ -75,30 +80,39 @@ class ModelDispatch:
         detached = background and self._serving.detached
         request = replace(self._request, sizes=dict(sizes), background=background, detached=detached)
         try:
-            request = in_background.keyed_if_known(request) if background else keyed(request)
+            request = keyed_if_known(request) if background else keyed(request)
         except BaseException as error:
             self._fail(key, future, error)
             if background:
                 raise
             return future
         if available(request):
-            self._make(key, request, future, nullcontext())
+            self._make(key, request, future)
         elif self._waits:
-            self._make(key, request, future, self._queue.turn())
+            self._make(key, request, future, turn=self._queue.turn())
         else:
             self._begin_in_background(key, request, future)
         return future
 
     def _begin_in_background(self, key: Any, request: Request, future: "Future[Runnable]") -> None:
-        try:
-            if request.detached:
-                in_background.ask(request)  # now, for this process may end before it is its turn
-        except TilecError as error:
-            self._fail(key, future, error)
-            return
         serves = "onnxruntime" if self._serving.meanwhile == "fallback" else "the program"
         log.info("%s: %s serves until it is compiled (`tilec cache list`)", Path(request.model).name, serves)
-        self._queue.add(lambda: self._make(key, request, future, nullcontext()))
+        if self._serving.meanwhile == "fallback":
+            run_later(self._gate, partial(self._ask, key, request, future), request if request.detached else None)
+        else:
+            self._ask(key, request, future)
+
+    def _ask(self, key: Any, request: Request, future: "Future[Runnable]") -> None:
+        """Ask the compiler of the cache now, for this process may end before it is this one's turn."""
+        from tilec.api import in_background
+
+        try:
+            asked = request.detached and in_background.ask(request)
+        except Exception as error:
+            self._fail(key, future, error)
+            return
+        wait = partial(in_background.made, request) if asked else lambda: request
+        self._queue.add(lambda: self._make(key, request, future, wait))
 
     def get(self, key: Any, sizes: Mapping[str, int]) -> Runnable:
         """The model for `key` and its sizes, or what serves meanwhile, see `serving`."""
@@ -112,8 +126,9 @@ class ModelDispatch:
             return future.result()
         try:
             peer = self._peer()
-        except TilecError:
-            return future.result()  # there is nothing else to serve from
+        except TilecError:  # there is nothing else to serve from
+            self._gate.open()
+            return future.result()
         if future.done():
             warn_once(f"the model is not compiled and stays on onnxruntime: {future.exception()}")
         return peer
@@ -124,12 +139,19 @@ class ModelDispatch:
         for key in done[: max(0, len(self._made) - KEPT)]:
             del self._made[key]
 
-    def _make(self, key: Any, request: Request, future: "Future[Runnable]", turn: AbstractContextManager[None]) -> None:
-        """Compile and load, when it is this one's turn."""
+    def _make(
+        self,
+        key: Any,
+        request: Request,
+        future: "Future[Runnable]",
+        wait: Callable[[], Request] | None = None,
+        turn: AbstractContextManager[None] = NOW,
+    ) -> None:
+        """Compile, unless somebody else does whom we `wait` for, and load, when it is this one's turn."""
         awaited = not self._waits and not available(request)
         try:
             with turn:
-                loaded = load_compiled(request, self._serving.threads)
+                loaded = load_compiled(wait() if wait else request, self._serving.threads)
             if awaited:
                 log.info("%s: it is compiled, and serves from the next call on", Path(request.model).name)
         except BaseException as error:

@@ -2,16 +2,14 @@
 
 import json
 import os
-import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from tilec.api.cache import Cache
+from tilec.api.cache import Cache, temporary_cache
 from tilec.api.cache_eviction import used
-from tilec.api.compiling import temporary_cache
 from tilec.api.header import Header, read_header
 from tilec.api.options import EXTERNAL_FOLDER, SessionOptions
 from tilec.api.request import Request, SizeRange
@@ -26,12 +24,35 @@ Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 @dataclass(frozen=True)
 class Opened:
-    """A model file, its digest, those of the external files beside it, and what it says of itself."""
+    """A model file, its digest, those of the external files beside it, all empty where they are not known yet, and
+    what it says of itself."""
 
     path: Path
     sha256: str
     weights: Mapping[str, str]
     header: Header
+
+
+def open_unread(source: Source, options: SessionOptions, cache: Cache) -> Opened | None:
+    """The model that a session is given by path, without reading all of its files: without digests where these are not
+    remembered; None where that cannot be. Raises as `open_model` does."""
+    if options.given_initializers() or not isinstance(source, str | os.PathLike) or not Path(source).is_file():
+        return None
+    path = Path(source)
+    sha256 = cache.known_digest(path)
+    header = read_header(path) if sha256 is None else _header(path, sha256, cache)
+    weights = {name: cache.known_digest(_beside(path, name)) or "" for name in header.external}
+    if sha256 is None or "" in weights.values():
+        return Opened(path, "", dict.fromkeys(weights, ""), header)
+    return Opened(path, sha256, weights, header)
+
+
+def identified(request: Request) -> Request:
+    """The request with the digests of its files as they are now. Raises as `open_model` does."""
+    if request.sha256:
+        return request
+    opened = open_file(Path(request.model), Path(request.cache))
+    return replace(request, sha256=opened.sha256, weights=opened.weights)
 
 
 def open_model(source: Source, options: SessionOptions, cache: Cache) -> Opened:
@@ -145,7 +166,9 @@ def _bring(real: Path, here: Path, sha256: str, cache: Cache) -> None:
         try:
             os.link(real.resolve(), aside)
         except OSError:
-            shutil.copyfile(real, aside)
+            from shutil import copyfile
+
+            copyfile(real, aside)
         os.replace(aside, here)
     except OSError as error:
         aside.unlink(missing_ok=True)

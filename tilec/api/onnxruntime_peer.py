@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tilec.api.errands import Gate
 from tilec.errors import TilecError, UnavailableError, UsageError
 from tilec.onnxruntime_package import import_onnxruntime
 
@@ -13,8 +14,9 @@ from tilec.onnxruntime_package import import_onnxruntime
 class OnnxruntimePeer:
     """A model on onnxruntime's CPU provider, called like a loaded model."""
 
-    def __init__(self, model: Path, threads: int | None, sizes: Mapping[str, int]) -> None:
-        """Raises UnavailableError without onnxruntime, TilecError when it cannot load the model."""
+    def __init__(self, model: Path, threads: int | None, sizes: Mapping[str, int], gate: Gate) -> None:
+        """A run opens the gate. Raises UnavailableError without onnxruntime, TilecError when it cannot load the
+        model."""
         try:
             onnxruntime = import_onnxruntime()
         except ImportError as error:
@@ -31,6 +33,7 @@ class OnnxruntimePeer:
             self._session: Any = onnxruntime.InferenceSession(str(model), options, ["CPUExecutionProvider"])
         except Exception as error:  # its exceptions share no base class
             raise TilecError(f"onnxruntime cannot load the model: {_first_line(error)}", model.name) from error
+        self.gate = gate
         self._names = [output.name for output in self._session.get_outputs()]
 
     def run(self, feeds: Mapping[str, Any], out: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -40,6 +43,8 @@ class OnnxruntimePeer:
             results = dict(zip(self._names, self._session.run(self._names, given), strict=True))
         except Exception as error:  # its exceptions share no base class
             raise UsageError(f"onnxruntime: {_first_line(error)}") from error
+        if not self.gate.is_open:
+            self.gate.open()
         for name, array in (out or {}).items():
             np.copyto(array, results[name])
             results[name] = array

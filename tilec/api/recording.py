@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import threading
 import time
 from collections.abc import Mapping
@@ -72,7 +71,7 @@ class Recorded:
             if self.kept >= MOST:
                 return
             self.kept += 1
-            stem = f"{self.build.name[:40]}-{os.getpid()}-{secrets.token_hex(3)}"
+            stem = f"{self.build.name[:40]}-{os.getpid()}-{os.urandom(3).hex()}"
         about = {"build": str(self.build.absolute()), "inputs": f"{stem}.npz", "seconds": seconds, "error": error}
         with atomic_open(self.folder / f"{stem}.npz") as file:
             np.savez(file, allow_pickle=False, **{name: np.asarray(value) for name, value in feeds.items()})

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tilec.api.cache_eviction import LIMIT_VARIABLE
+from tilec.api.cache import LIMIT_VARIABLE, Cache
 from tilec.artifact import digest_bytes, digest_file, digest_object, tools
 
 SizeRange = tuple[int, int | None, int]
@@ -76,6 +76,24 @@ def keyed(request: Request, measure: bool = True) -> Request:
         }
     )
     return replace(request, key=key)
+
+
+def keyed_if_known(request: Request) -> Request:
+    """The request with its key; without one where that would take a measurement of this machine.
+
+    Raises UsageError for an unknown device or recipe.
+    """
+    from tilec.spec.resolve import UnmeasuredError
+
+    try:
+        return keyed(request, measure=False)
+    except UnmeasuredError:
+        return request
+
+
+def available(request: Request) -> bool:
+    """Whether the model of a request with a key is compiled already; not, where it has none."""
+    return bool(request.key) and Cache(Path(request.cache)).session(request.key).is_dir()
 
 
 def _record(recipe: str | None) -> str:

@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -17,19 +17,24 @@ from tilec.api.environment import chosen_providers
 from tilec.api.feeds import FeedError, Feeds, arrays, choose
 from tilec.api.header import ModelMetadata, NodeArg
 from tilec.api.model import Model
-from tilec.api.model_source import Opened, Source, open_model, request_for, with_inputs
+from tilec.api.model_source import Opened, Source, open_file, open_model, open_unread, request_for, with_inputs
+from tilec.api.onnxruntime_peer import OnnxruntimePeer
 from tilec.api.options import RunOptions, SessionOptions
 from tilec.api.profile import Profile
 from tilec.api.recording import FOLDER
+from tilec.api.request import Request
 from tilec.api.serving import Range, Serving, bound_symbols, named_sizes
 from tilec.api.specializations import chosen_mode
+from tilec.api.unidentified import Unidentified
 from tilec.api.values import OrtValue
 from tilec.api.warn_once import warn_once
 from tilec.api.while_compiling import Meanwhile, WhileCompiling, chosen_while_compiling
-from tilec.errors import UsageError
-from tilec.spec.resolve import HOST
+from tilec.errors import TilecError, UsageError
+from tilec.spec.source import HOST
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from tilec.runtime.addressed import AddressedCall, Shape
     from tilec.runtime.streamed import StreamedCall
 
@@ -86,16 +91,18 @@ class InferenceSession:
         self._executor: ThreadPoolExecutor | None = None
         began = time.perf_counter()
         mode = chosen_mode(specialize)
-        self._opened = open_model(path_or_bytes, self._options, self._cache)
-        bound, ranges = named_sizes(self._opened.header, sizes or {})
-        named = {**self._options.given_sizes(), **bound}
-        threads = self._options.intra_op_num_threads or None
         waits = device != HOST or self._options.use_deterministic_compute or bool(os.environ.get(FOLDER))
         usual: WhileCompiling = "wait" if waits else "fallback"  # what is recorded are runs of compiled code
         meanwhile = self._meanwhile or chosen_while_compiling(while_compiling, recipe, usual)
+        usual_place = meanwhile == "fallback" and self._place == (HOST, None)  # where no error hides in the request
+        unread = open_unread(path_or_bytes, self._options, self._cache) if usual_place else None
+        self._opened = unread or open_model(path_or_bytes, self._options, self._cache)
+        bound, ranges = named_sizes(self._opened.header, sizes or {})
+        named = {**self._options.given_sizes(), **bound}
+        threads = self._options.intra_op_num_threads or None
         self._serving = Serving(threads, meanwhile, self._detached, mode, named, ranges)
         self._names = [port.name for port in self._opened.header.outputs]
-        self._model = self._served(self._opened)
+        self._model: Model | Unidentified = self._first_served()
         if self._profile:
             self._profile.add("session_initialization", began)
 
@@ -149,10 +156,25 @@ class InferenceSession:
             model = self._variant(frozenset(name for name in feeds if name in model.defaults))
         return model.run(feeds, out)
 
-    def _served(self, opened: Opened) -> Model:
+    def _first_served(self) -> Model | Unidentified:
+        if not self._opened.sha256:
+            with suppress(TilecError):  # onnxruntime cannot load the model: it is read and compiled first
+                return Unidentified(self._opened, self._request(self._opened), self._serving, self._settle)
+            self._opened = open_file(self._opened.path, self._cache.root)
+        return self._served(self._opened)
+
+    def _settle(self, opened: Opened, peer: OnnxruntimePeer) -> None:
+        """It is known which model this is."""
+        model = self._served(opened, peer)
+        with self._lock:
+            self._opened, self._model = opened, model
+
+    def _served(self, opened: Opened, peer: OnnxruntimePeer | None = None) -> Model:
+        return Model(opened, self._request(opened), self._serving, self._queue, peer)
+
+    def _request(self, opened: Opened) -> Request:
         bound = bound_symbols(opened.header, self._serving.named)
-        request = request_for(opened, *self._place, bound, self._cache.root, self._serving.ranges)
-        return Model(opened, request, self._serving, self._queue)
+        return request_for(opened, *self._place, bound, self._cache.root, self._serving.ranges)
 
     def _variant(self, names: frozenset[str]) -> Model:
         """The model with these initializers as inputs."""
@@ -182,6 +204,8 @@ class InferenceSession:
         """Run on another thread; it calls `callback(results, user_data, error)`, where error is "" when all is well."""
         with self._lock:
             if self._executor is None:
+                from concurrent.futures import ThreadPoolExecutor
+
                 self._executor = ThreadPoolExecutor(1, "tilec-run")
 
         def work() -> None:

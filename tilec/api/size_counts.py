@@ -11,7 +11,6 @@ from pathlib import Path
 
 from tilec.artifact import decode, encode, pretty
 from tilec.errors import TilecError, UsageError, unreadable
-from tilec.ir.sizes import sizes_text
 
 FILE = "sizes.json"
 """Its name in the folder of what is known of a model."""
@@ -94,4 +93,6 @@ def calls_text(counts: SizeCounts) -> str:
     if not counts.counts:
         return head
     most = counts.counts[0]
+    from tilec.ir.sizes import sizes_text
+
     return f"{head}, {most.calls} of them {sizes_text(most.sizes)}"

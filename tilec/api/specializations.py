@@ -12,13 +12,11 @@ from tilec.api.after_fork import renew
 from tilec.api.cache import Cache
 from tilec.api.cache_eviction import folder_bytes, room
 from tilec.api.compile_queue import LATER, CompileQueue
-from tilec.api.compiling import available
 from tilec.api.feeds import ShapeKey
 from tilec.api.load_compiled import load_compiled
 from tilec.api.recording import Runnable
-from tilec.api.request import SPECIALIZE_VARIABLE, Request, keyed
+from tilec.api.request import SPECIALIZE_VARIABLE, Request, available, keyed
 from tilec.errors import TilecError, UsageError
-from tilec.ir.sizes import sizes_text
 
 log = logging.getLogger("tilec")
 
@@ -74,6 +72,8 @@ class Specializations:
         self._queue.add(lambda: self._make(key, sizes), LATER)
 
     def _make(self, key: ShapeKey, sizes: Mapping[str, int]) -> None:
+        from tilec.ir.sizes import sizes_text
+
         told = sizes_text(sizes)
         try:
             request = keyed(replace(self._request, sizes=dict(sizes), background=True, detached=True, later=True))

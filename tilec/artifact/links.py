@@ -1,8 +1,6 @@
 """Links to weight files beside the artifacts that name them, so that JSON contains file names and never paths."""
 
 import os
-import secrets
-import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -70,7 +68,7 @@ def missing_file(name: str, folder: Path) -> ArtifactError:
 
 def _link(real: Path, here: Path) -> None:
     """Put a link to `real`, or failing that a copy, at `here` in one step."""
-    aside = here.with_name(f".{here.name}.{secrets.token_hex(4)}.tmp")
+    aside = here.with_name(f".{here.name}.{os.urandom(4).hex()}.tmp")
     try:
         try:
             aside.symlink_to(os.path.relpath(real, here.parent.resolve()))
@@ -78,7 +76,9 @@ def _link(real: Path, here: Path) -> None:
             try:
                 os.link(real, aside)
             except OSError:
-                shutil.copyfile(real, aside)
+                from shutil import copyfile
+
+                copyfile(real, aside)
         os.replace(aside, here)
     except BaseException:
         with suppress(OSError):

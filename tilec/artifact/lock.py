@@ -6,7 +6,6 @@ temporary files in their place.
 
 import errno
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -86,9 +85,11 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
 def _elsewhere(path: Path) -> Path:
     """The file that processes of this machine lock where that at `path` cannot be."""
-    if path.parent == Path(tempfile.gettempdir()):
+    from tempfile import gettempdir
+
+    if path.parent == Path(gettempdir()):
         return path
-    return Path(tempfile.gettempdir()) / f"tilec-{digest_bytes(str(path.absolute()).encode())[:32]}.lock"
+    return Path(gettempdir()) / f"tilec-{digest_bytes(str(path.absolute()).encode())[:32]}.lock"
 
 
 def _opened(path: Path) -> int:

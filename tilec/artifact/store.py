@@ -3,7 +3,6 @@
 import errno
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,7 +24,7 @@ def atomic_open(path: Path, final_name: Callable[[], str] | None = None) -> Iter
     """
     require_name(path)
     created: list[Path] = []
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    aside = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
     try:
         created = make_folders(path.parent)
         with open(aside, "xb") as file:
@@ -70,7 +69,7 @@ def write_text(path: Path, text: str) -> None:
 def put_text(path: Path, text: str) -> None:
     """Write what can be found out again into a folder that exists: atomically, but a machine that stops may lose it,
     or leave damage. Raises OSError."""
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    aside = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
     try:
         aside.write_text(text, encoding="utf-8")
         os.replace(aside, path)

@@ -5,9 +5,9 @@ each order's command, one at a time, at low priority (`compiler.py`), and ends w
 """
 
 from tilec.background.failure import Failure
-from tilec.background.order import Order, modules_path, order_of
+from tilec.background.order import Order, order_of
 from tilec.background.queue import Queue
 from tilec.background.start import start
 from tilec.background.status import Status, tell
 
-__all__ = ["Failure", "Order", "Queue", "Status", "modules_path", "order_of", "start", "tell"]
+__all__ = ["Failure", "Order", "Queue", "Status", "order_of", "start", "tell"]

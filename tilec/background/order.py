@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tilec.own_process import BLAS_THREADS
+from tilec.own_process import BLAS_THREADS, current_folder, modules_path
 
 _VARIABLES = ("HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "XDG_CACHE_HOME")
 """Variables that a command has from the program that asks, beside those of tilec; others may be secrets."""
@@ -56,16 +56,3 @@ def order_of(key: str, what: str, module: str, given: str, result: str, rank: in
     command = (sys.executable, "-P", "-m", module)
     folder = current_folder()
     return Order(key, what, command, given, result, folder, {**variables, "PYTHONPATH": modules_path()}, cpus, rank)
-
-
-def modules_path() -> str:
-    """PYTHONPATH with which a process started with -P has the modules of this one."""
-    return os.pathsep.join(folder or current_folder() for folder in sys.path)
-
-
-def current_folder() -> str:
-    """The current folder; the root where it was removed."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return os.sep

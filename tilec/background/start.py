@@ -7,8 +7,8 @@ import subprocess
 import sys
 from typing import IO
 
-from tilec.background.order import modules_path
 from tilec.background.queue import Queue
+from tilec.own_process import modules_path
 
 
 class _Detached(subprocess.Popen[bytes]):

@@ -123,7 +123,7 @@ def why(
     """
     from tilec.api.any_size import Attempt, with_sizes
     from tilec.api.cache import Cache
-    from tilec.api.compiling import available
+    from tilec.api.request import available
     from tilec.artifact import cache_folder
     from tilec.cli.cache_neighbours import asked, compiled, differences
     from tilec.cli.cache_request import request_of, sizes_of

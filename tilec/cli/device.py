@@ -32,7 +32,8 @@ def list_(console: Console, json: Json = False) -> None:
     The peak is that of the fastest compute unit. Models run on devices with code; for the others there are plans and
     tile programs, which the tile machine executes.
     """
-    from tilec.spec.resolve import HOST, packaged, resolve_device
+    from tilec.spec.resolve import packaged, resolve_device
+    from tilec.spec.source import HOST
 
     entries = {name: _entry(resolve_device(name)) for name in packaged("devices")}
     entries[HOST] = _host()

@@ -197,7 +197,8 @@ def job_on_device(
     """
     from tilec.artifact import cache_folder
     from tilec.spec.effective import effective_recipe
-    from tilec.spec.resolve import HOST, resolve_device
+    from tilec.spec.resolve import resolve_device
+    from tilec.spec.source import HOST
 
     beside = folder / DEVICE_FILE
     effective = effective_recipe(recipe, given, os.environ, host_file=beside)

@@ -37,7 +37,8 @@ def declared_ranges(recipe: "CompileRecipe") -> "dict[str, SymbolRange]":
 
 def device_job(effective: "Effective", flags: Flags, listener: Listener, cache: Path) -> Job:
     """The job of stages that need the device; object files are kept in folder `cache`."""
-    from tilec.spec.resolve import HOST, packaged
+    from tilec.spec.resolve import packaged
+    from tilec.spec.source import HOST
 
     text: str | None = effective.device_source.text
     if effective.recipe.device in packaged("devices"):

@@ -6,6 +6,8 @@ Sessions that find their model compiled read them at every start.
 import re
 from dataclasses import dataclass
 
+ADVICE = "run `tilec device probe` when it is idle"
+
 
 @dataclass(frozen=True, slots=True)
 class ProbeRecord:

@@ -2,23 +2,23 @@
 
 import json
 import re
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilec.errors import UsageError, did_you_mean, unreadable
 from tilec.spec.probe import is_newer, known_text, probed_text
-from tilec.spec.source import Source
+from tilec.spec.source import HOST, Source
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from tilec.spec.device import DeviceSpec
 
-HOST = "host"
 
-
-def packaged(folder: str) -> dict[str, Traversable]:
+def packaged(folder: str) -> dict[str, "Traversable"]:
     """Name -> file of the devices, recipes or types that come with tilec, in the `folder` of that name."""
+    from importlib.resources import files
+
     root = files("tilec").joinpath("_data", folder)
     if not root.is_dir():
         # A checkout or an editable install: the folder stands beside the package.
@@ -28,7 +28,7 @@ def packaged(folder: str) -> dict[str, Traversable]:
     return found
 
 
-def _collect(folder: Traversable, prefix: str, found: dict[str, Traversable]) -> None:
+def _collect(folder: "Traversable", prefix: str, found: dict[str, "Traversable"]) -> None:
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name.removesuffix(".yaml")):
         if entry.is_dir():
             _collect(entry, f"{prefix}{entry.name}/", found)

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+HOST = "host"
+"""The name of this machine as a device."""
+
 
 @dataclass(frozen=True)
 class Source:

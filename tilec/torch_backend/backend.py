@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from tilec.api.compiling import compiler_started
 from tilec.api.warn_once import warn_once
 from tilec.errors import TilecError, UnsupportedError
-from tilec.spec.resolve import HOST
+from tilec.spec.source import HOST
 from tilec.torch_backend import operators
 from tilec.torch_backend.cards import card
 from tilec.torch_backend.compiled_before import Note

@@ -10,7 +10,7 @@ from typing import Any
 from tilec.api.warn_once import warn_once
 from tilec.api.while_compiling import chosen_while_compiling
 from tilec.errors import UsageError, did_you_mean
-from tilec.spec.resolve import HOST
+from tilec.spec.source import HOST
 
 
 @dataclass(frozen=True)

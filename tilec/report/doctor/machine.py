@@ -106,8 +106,8 @@ def printed(command: Sequence[str]) -> str | None:
 
 def measured() -> Iterator[Finding]:
     """Whether the device `host` has been measured."""
-    from tilec.spec.probe import ADVICE, known_text
-    from tilec.spec.probe_record import probe_record
+    from tilec.spec.probe import known_text
+    from tilec.spec.probe_record import ADVICE, probe_record
 
     text = known_text()
     probe = probe_record(text) if text is not None else None

@@ -11,7 +11,8 @@ from tilec.spec.contradictions import recipe_contradictions
 from tilec.spec.device import DeviceSpec
 from tilec.spec.located import KeyPath, Located, Spec
 from tilec.spec.recipe import CompileRecipe
-from tilec.spec.resolve import HOST, device_source, parse_device
+from tilec.spec.resolve import device_source, parse_device
+from tilec.spec.source import HOST
 
 LOOSE = 0.05
 """Relative tolerance above which verification is too loose to be explained by rounding."""
