@@ -20,7 +20,11 @@ SPECIALIZE_VARIABLE = "TILEC_SPECIALIZE"
 WHILE_COMPILING_VARIABLE = "TILEC_WHILE_COMPILING"
 """What calls do while their model is compiled."""
 
-_WITHOUT_EFFECT = frozenset({"TILEC_THREADS", LIMIT_VARIABLE, SPECIALIZE_VARIABLE, WHILE_COMPILING_VARIABLE})
+_RECORDING_VARIABLES = ("TILEC_RECORD", "TILEC_RECORD_SLOWER")
+
+_WITHOUT_EFFECT = frozenset(
+    {"TILEC_THREADS", LIMIT_VARIABLE, SPECIALIZE_VARIABLE, WHILE_COMPILING_VARIABLE, *_RECORDING_VARIABLES}
+)
 """Variables that say nothing about the code."""
 
 _RECORD_VARIABLE = "TILEC_SCHEDULE_RECORD"
@@ -58,9 +62,9 @@ def keyed(request: Request, measure: bool = True) -> Request:
     """
     from tilec.spec.resolve import device_source, recipe_source
 
-    variables = {
-        name: value for name, value in os.environ.items() if name.startswith("TILEC_") and name not in _WITHOUT_EFFECT
-    }
+    record = _record(request.recipe)
+    without = _WITHOUT_EFFECT | ({_RECORD_VARIABLE} if record else set())  # a record counts by what it holds
+    variables = {n: value for n, value in os.environ.items() if n.startswith("TILEC_") and n not in without}
     recipe = recipe_source(request.recipe).text if request.recipe is not None else ""
     key = digest_object(
         {
@@ -68,7 +72,7 @@ def keyed(request: Request, measure: bool = True) -> Request:
             "model": request.sha256,
             "ranges": {symbol: list(ends) for symbol, ends in request.ranges.items()},
             "recipe": digest_bytes(recipe.encode()),
-            "record": _record(request.recipe),
+            "record": record,
             "sizes": dict(request.sizes),
             "tools": tools(),
             "variables": variables,
