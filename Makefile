@@ -14,7 +14,7 @@ APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all slow-tests test-torch torch-functions torch-timing torch-models mutants replay fuzz fuzz-open fuzz-quantised outside exports quantised
-.PHONY: faults first-results odd-values traces open-zoo gpu-zoo on-gpu conformance open-conformance lint format features schema
+.PHONY: compile-times faults first-results odd-values traces open-zoo gpu-zoo on-gpu conformance open-conformance lint format features schema
 .PHONY: docs docs-tables clean browser
 .DELETE_ON_ERROR:
 
@@ -78,7 +78,10 @@ fuzz: $(READY) ## compile and verify N=2000 random models (SEED=...), and compar
 fuzz-open: $(READY) ## compile N=2000 random models with open sizes once each, and compare them with the judge at six sizes
 	PYTHONPATH=.:tests $(BIN)/python -m fuzz.open_sizes $(N) $(SEED)
 
-fuzz-quantised: $(READY) ## the same with N=2000 random quantised models, bit by bit
+fuzz-compile-times: $(READY) ## processor seconds of compilations, cold and again, e.g. ARGS="bert-base --device a100"
+	@$(BIN)/python -m tests.compile_times $(ARGS)
+
+quantised: $(READY) ## the same with N=2000 random quantised models, bit by bit
 	PYTHONPATH=.:tests $(BIN)/python -m quantised.fuzz $(N) $(SEED)
 
 outside: $(READY) ## compile and verify the ONNX files that packages on PyPI ship, e.g. ARGS="magika silero-vad"
@@ -86,6 +89,9 @@ outside: $(READY) ## compile and verify the ONNX files that packages on PyPI shi
 
 exports: $(READY) ## compile and run small models that PyTorch exports with open sizes, e.g. ARGS="bert crnn-old"
 	@$(BIN)/python -m tests.exports $(ARGS)
+
+compile-times: $(READY) ## processor seconds of compilations, cold and again, e.g. ARGS="bert-base --device a100"
+	@$(BIN)/python -m tests.compile_times $(ARGS)
 
 quantised: $(READY) ## compile and verify small models in the forms of onnxruntime's quantiser, e.g. ARGS="bert-base qdq"
 	PYTHONPATH=.:tests $(BIN)/python -m quantised $(ARGS)
