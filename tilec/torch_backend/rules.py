@@ -43,7 +43,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The elements of a source, in order, in the places of a mask."""
     mask, whole = torch.broadcast_tensors(mask, x)
     places = mask.reshape(-1).long().cumsum(0) - 1  # -1 before the first one, which is an element, too
-    return torch.where(mask, source.reshape(-1)[places].reshape(whole.shape), whole)
+    return torch.where(mask, source.reshape(-1)[places].reshape(whole.shape), whole).contiguous()
 
 
 def median(x: Tensor) -> Tensor:
