@@ -78,10 +78,7 @@ fuzz: $(READY) ## compile and verify N=2000 random models (SEED=...), and compar
 fuzz-open: $(READY) ## compile N=2000 random models with open sizes once each, and compare them with the judge at six sizes
 	PYTHONPATH=.:tests $(BIN)/python -m fuzz.open_sizes $(N) $(SEED)
 
-fuzz-compile-times: $(READY) ## processor seconds of compilations, cold and again, e.g. ARGS="bert-base --device a100"
-	@$(BIN)/python -m tests.compile_times $(ARGS)
-
-quantised: $(READY) ## the same with N=2000 random quantised models, bit by bit
+fuzz-quantised: $(READY) ## the same with N=2000 random quantised models, bit by bit
 	PYTHONPATH=.:tests $(BIN)/python -m quantised.fuzz $(N) $(SEED)
 
 outside: $(READY) ## compile and verify the ONNX files that packages on PyPI ship, e.g. ARGS="magika silero-vad"
