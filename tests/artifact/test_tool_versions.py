@@ -32,10 +32,10 @@ def package(tmp_path):
 @pytest.fixture
 def later(monkeypatch):
     """Lets the files be old: the clock goes on for a minute."""
-    return lambda: monkeypatch.setattr("tilec.artifact.tool_versions.time.time", lambda: NOW + 60)
+    return lambda: monkeypatch.setattr("tilec.artifact.tool_versions.time.time", lambda: NOW() + 60)
 
 
-NOW = time.time()
+NOW = time.time
 
 
 def test_versions_of_all_are_told():

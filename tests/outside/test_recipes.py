@@ -33,6 +33,7 @@ FALLS_BACK = {
     "line_of_text",
     "sleep_spindles",
     "unrolled_cells",
+    "masked_tokens",
 )
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_compiles_without_sizes_and_is_right(tmp_path, name):

@@ -24,7 +24,6 @@ VARIES = [
 ]
 
 
-@pytest.mark.slow_cases("interpolate bicubic")
 @pytest.mark.parametrize("name", QUARTER)
 def test_functions_are_those_of_pytorch(name, tmp_path):
     function = FUNCTIONS[name]

@@ -9,20 +9,20 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilec import own_process
 from tilec.api.any_size import Attempt
-from tilec.api.cache import Cache
+from tilec.api.cache import Cache, file_state
 from tilec.api.request import Request, keyed
 from tilec.api.worker import Log, build, refit, terminate, told_errors
-from tilec.artifact import decode
+from tilec.artifact import SETTLED, decode
 from tilec.background import Status, tell
 from tilec.calls_ahead import end_with
-from tilec.errors import UnsupportedError
+from tilec.errors import TilecError, UnsupportedError
 from tilec.scheduler.parallel.child_process import without_children
 
 if TYPE_CHECKING:
@@ -70,15 +70,26 @@ def main() -> None:
         with told_errors(), without_children():
             request = request if request.key else keyed(request)
             try:
+                _remember_files(request)
                 if not refit(request):
                     build(request, log)
-                for path in (Path(request.model), *(Path(request.model).parent / name for name in request.weights)):
-                    Cache(Path(request.cache)).digest(path)  # when it was asked for, they may have been too new
             except UnsupportedError as error:
                 Attempt(request).remember(error)  # the next program needs no attempt to know that
                 raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)  # Python that ends has no handler any more
+
+
+def _remember_files(request: Request) -> None:
+    """Let the next program know which model it is without reading its files, before there is code for it: when this one
+    was asked for, they may have been too new for that, and may be yet."""
+    cache, model = Cache(Path(request.cache)), Path(request.model)
+    files = [model, *(model.parent / name for name in request.weights)]
+    with suppress(TilecError):  # they are gone
+        newest = max(max(file_state(path).times) for path in files) / 1e9
+        time.sleep(min(SETTLED, max(0.0, newest + SETTLED - time.time())) + 0.01)
+        for path in files:
+            cache.digest(path)
 
 
 if __name__ == "__main__":
