@@ -44,6 +44,7 @@ class Table:
 
 TABLES: Mapping[str, Table] = {
     "speed": Table("benchmarks.md", EPYC, CPUS),
+    "compile-times": Table("benchmarks.md", EPYC, CPUS),
     "traces": Table("benchmarks.md", EPYC, CPUS),
     "fusion": Table("benchmarks.md", "zen5-avx512, a100", (*ZEN5, *A100)),
     "patterns": Table("benchmarks.md", "a100", A100),
