@@ -5,7 +5,7 @@ import time
 from contextlib import contextmanager
 
 from cli import models
-from tilec.cli.progress_lines import progress_line, progress_lines
+from tilec.cli.progress_lines import interval, progress_line, progress_lines
 from tilec.pipeline.compile_profile import ProfiledListener, profile_to_json
 
 
@@ -29,6 +29,26 @@ def test_there_are_lines_as_long_as_a_stage_runs_and_no_longer() -> None:
     assert all(line.startswith("schedule: partition, 1 of 3, ") for line in lines[1:])
     time.sleep(0.05)
     assert len(lines) == told
+
+
+def test_any_interval_is_one_that_can_be_waited_for(monkeypatch) -> None:
+    for text, seconds in (("7", 7.0), ("0", 0.0), ("-1", 0.0), ("nan", 0.0), ("word", 2.0)):
+        monkeypatch.setenv("TILEC_PROGRESS", text)
+        assert interval() == seconds
+    monkeypatch.setenv("TILEC_PROGRESS", "inf")
+    with progress_lines("verify", lambda _line: None, interval()):
+        pass
+
+
+def test_nobody_who_reads_is_no_error() -> None:
+    def tell(_line: str) -> None:
+        told.append(1)
+        raise BrokenPipeError
+
+    told: list[int] = []
+    with progress_lines("verify", tell, 0.001):
+        time.sleep(0.05)
+    assert len(told) == 1
 
 
 class Silent:
@@ -71,7 +91,9 @@ def test_a_profile_of_a_compilation_names_stages_and_steps(cli, tmp_path) -> Non
     assert ran.code == 0, ran.err
     made = json.loads((tmp_path / "profile.json").read_text())
     assert made["stages"].keys() == {"import", "schedule", "codegen", "verify"}
-    assert {"fuse_registers", "split_parts", "lower"} <= made["stages"]["schedule"]["steps"].keys()
+    assert {"check graph", "fuse_registers", "split_parts", "lower", "decide code"} <= made["stages"]["schedule"][
+        "steps"
+    ].keys()
     assert {"lower", "pack weights", "library"} <= made["stages"]["codegen"]["steps"].keys()
     assert {"reference", "compare outputs"} <= made["stages"]["verify"]["steps"].keys()
     assert all(event["dur"] >= 0 and event["ph"] == "X" for event in made["traceEvents"])

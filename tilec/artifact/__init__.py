@@ -8,7 +8,7 @@ from tilec.artifact.document import FORMAT, WRITERS, Artifact, is_fresh, parse_a
 from tilec.artifact.links import bring_files, require_files
 from tilec.artifact.lock import folder_locked, is_locked, locked, locked_within
 from tilec.artifact.store import atomic_open, put_text, remove_leftovers, touch, write_bytes, write_text
-from tilec.artifact.tool_versions import SETTLED, tools
+from tilec.artifact.tool_versions import SETTLED, source_version, tools
 
 __all__ = [
     "FORMAT",
@@ -37,6 +37,7 @@ __all__ = [
     "register_form",
     "remove_leftovers",
     "require_files",
+    "source_version",
     "tools",
     "touch",
     "write_bytes",

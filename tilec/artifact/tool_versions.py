@@ -34,6 +34,17 @@ def tools() -> dict[str, str]:
     return {**found, "tilec": " ".join((found["tilec"], *_sources(Path(__file__).parents[1])))}
 
 
+def source_version(*folders: str) -> str:
+    """What decides the work of these folders of the package: its version, and the digest of their files."""
+    root = Path(__file__).parents[1]
+    digest = sha256()
+    for folder in folders:
+        for name, *_ in sorted(_states(str(root / folder), f"{folder}/")):
+            digest.update(f"{name}\n".encode())
+            digest.update((root / name).read_bytes())
+    return f"{_version('tilec')} {digest.hexdigest()}"
+
+
 def _version(name: str) -> str:
     """The version of a package by the folder that tells of it: reading that takes ten times as long."""
     named = re.compile(rf"{re.sub('[-_.]+', '[-_.]+', name)}-([^-]+)(-py[^-]+)?\.(dist|egg)-info", re.IGNORECASE)

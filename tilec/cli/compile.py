@@ -1,7 +1,7 @@
 """`tilec compile`: the four stages in sequence; fresh ones are skipped."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -33,7 +33,7 @@ from tilec.cli.options import (
     job_on_device,
 )
 from tilec.cli.unverified import require_verified
-from tilec.errors import ArtifactError, UsageError
+from tilec.errors import ArtifactError, TilecError, UsageError
 from tilec.pipeline import FILES, Job, compile_model, read_run, read_source
 
 
@@ -148,8 +148,11 @@ def _profiled(job: Job, file: Path | None) -> Iterator[Job]:
     listener = ProfiledListener(job.listener)
     try:
         yield replace(job, listener=listener)
-    finally:
-        write_text(file, pretty(profile_to_json(listener.spans)))
+    except BaseException:
+        with suppress(TilecError):  # what went wrong before is told
+            write_text(file, pretty(profile_to_json(listener.spans)))
+        raise
+    write_text(file, pretty(profile_to_json(listener.spans)))
 
 
 def _refuse_other_device(folder: Path, device: str) -> None:

@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ SECONDS = 2.0
 def interval() -> float:
     """Seconds between two lines of progress; 0 for none."""
     try:
-        return max(0.0, float(os.environ.get("TILEC_PROGRESS", SECONDS)))
+        return min(max(0.0, float(os.environ.get("TILEC_PROGRESS", SECONDS))), threading.TIMEOUT_MAX)
     except ValueError:
         return SECONDS
 
@@ -35,8 +35,9 @@ def progress_lines(name: str, tell: Callable[[str], None], seconds: float) -> "I
         at = step, done, total, at[3] if step == at[0] else time.monotonic()
 
     def watch() -> None:
-        while not ended.wait(seconds):
-            tell(progress_line(name, begin, at, time.monotonic()))
+        with suppress(OSError):  # nobody reads any more
+            while not ended.wait(seconds):
+                tell(progress_line(name, begin, at, time.monotonic()))
 
     thread = threading.Thread(target=watch, name="tilec-progress", daemon=True)
     thread.start()

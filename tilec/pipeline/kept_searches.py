@@ -7,11 +7,10 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilec.artifact import write_text
+from tilec.artifact import digest_bytes, source_version, write_text
 from tilec.errors import TilecError
 
 if TYPE_CHECKING:
@@ -66,11 +65,5 @@ def _read(file: Path) -> Mapping[str, Any]:
 
 @cache
 def _version() -> str:
-    """The digest of the files that take part in a search."""
-    root = Path(__file__).parents[1]
-    digest = sha256()
-    for folder in SOURCES:
-        for file in sorted((root / folder).rglob("*.py")):
-            digest.update(f"{file.relative_to(root).as_posix()}\n".encode())
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
+    """The digest of what takes part in a search."""
+    return digest_bytes(source_version(*SOURCES).encode())[:16]

@@ -168,7 +168,9 @@ def search_plan(
     cache = SearchCache()
     if kept is not None:
         sizes = [sorted(each.symbols.items()) for each in (numbers, *further, *limits)]
-        cache = SearchCache(kept=kept(scope_of(target, objective, sizes, len(further))))
+        cache = SearchCache(
+            kept=kept(scope_of(target, objective, sizes, len(further), sorted(graph.symbol_ranges.items())))
+        )
     root = FusionProblem(
         graph, (), target, numbers, objective, frozenset(), max_nodes=most, further=further, limits=limits, cache=cache
     )

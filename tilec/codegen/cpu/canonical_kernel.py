@@ -5,16 +5,14 @@ Kernels that differ in names alone have the same code: code is emitted from the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
-from tilec.artifact import digest_bytes
+from tilec.artifact import digest_bytes, source_version
 from tilec.codegen.cpu.extents import Extent
-from tilec.codegen.cpu.kernel_ir import Array, For, Function, If, KernelIR, ParallelNest, Step
+from tilec.codegen.cpu.kernel_ir import Array, Function, KernelIR, ParallelNest, loop_variables
 from tilec.codegen.cpu.rename_steps import Renaming
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.spec.device import Target
@@ -68,13 +66,7 @@ def kernel_digest(kernel: KernelIR, symbol: str, target: CpuTarget, processor: T
 @cache
 def generator() -> str:
     """What generates code: versions of the packages, and the digest of the files that take part."""
-    root = Path(__file__).parents[2]
-    digest = sha256()
-    for folder in SOURCES:
-        for file in sorted(file for kind in ("*.py", "*.ll") for file in (root / folder).rglob(kind)):
-            digest.update(f"{file.relative_to(root).as_posix()}\n".encode())
-            digest.update(file.read_bytes())
-    return " ".join((*map(_version, ("tilec", "apache-tvm", "apache-tvm-ffi")), digest.hexdigest()))
+    return " ".join((source_version(*SOURCES), *map(_version, ("apache-tvm", "apache-tvm-ffi"))))
 
 
 def _version(package: str) -> str:
@@ -88,17 +80,7 @@ def _variables(kernel: KernelIR) -> Iterator[str]:
     """The variables of loops, in order."""
     for nest in kernel.nests:
         yield from (name for name, _ in nest.spread)
-        yield from _loops(nest.body)
+        yield from loop_variables(nest.body)
     for part in kernel.parts:
         yield from part.variables
-        yield from _loops(part.body)
-
-
-def _loops(steps: Sequence[Step]) -> Iterator[str]:
-    for step in steps:
-        match step:
-            case For(variable, _, _, body):
-                yield variable
-                yield from _loops(body)
-            case If(_, yes, no):
-                yield from _loops((*yes, *no))
+        yield from loop_variables(part.body)

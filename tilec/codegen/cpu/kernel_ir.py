@@ -233,6 +233,17 @@ def tiles(steps: tuple[Step, ...]) -> Iterator[Tile]:
                 yield step
 
 
+def loop_variables(steps: Sequence[Step]) -> Iterator[str]:
+    """The variables of loops, in order."""
+    for step in steps:
+        match step:
+            case For(variable, _, _, body):
+                yield variable
+                yield from loop_variables(body)
+            case If(_, yes, no):
+                yield from loop_variables((*yes, *no))
+
+
 def calls(steps: Sequence[Step]) -> Iterator[CallFunction]:
     """All calls of parts, in order."""
     for step in steps:

@@ -16,7 +16,11 @@ from tilec.pipeline.tuning import record_digests, record_place, told, tuner_of
 from tilec.progress import Advance
 
 if TYPE_CHECKING:
-    from tilec.ir.plan import Plan
+    from collections.abc import Sequence
+
+    from tilec.ir.plan import Group, Plan, Variant
+    from tilec.ir.program import Program
+    from tilec.scheduler.building.code_decisions import Decide
     from tilec.scheduler.plan_candidates import PlanState
     from tilec.spec.recipe import CompileRecipe
 
@@ -66,6 +70,7 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     begin_compiler(job)
     graph = graph_from_json(source.body, source.place)
     refuse_illegal("graph", check_graph(graph), source)
+    advance(1, 1, "check graph")
     files = _files_beside(job, target)
     printer = PassPrinter(job.listener.note) if job.recipe.schedule.print_between_passes else None
     if printer is not None:
@@ -76,9 +81,8 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
         state = search_plan(graph, job.device, job.recipe.schedule, trace, tuner, partial(kept_search, job))
         if time.monotonic() - begin > LONG and (words := quick_instead(state)):
             job.listener.note(words)
-        plan = plan_with_code(
-            state, decide_for(job.device), partial(trace.advance, "lower"), announce=announce_for(job)
-        )
+        decide, announce = _told(decide_for(job.device), advance), announce_for(job)
+        plan = plan_with_code(state, decide, partial(trace.advance, "lower"), announce=announce)
     keep_search(job, state)
     plan = _with_bounds(plan, job)
     if tuner is None:
@@ -93,9 +97,21 @@ def quick_instead(state: "PlanState") -> str:
     if quick is None or quick is taken or taken.counts_bytes or not taken.cost:
         return ""
     ratio = quick.lower_bound / taken.cost
-    return (
-        f"schedule: a plan by rules, --effort quick, takes a fraction of the time; predicted {ratio:.2f} times as slow"
-    )
+    said = f"predicted at least {ratio:.2f} times as slow"
+    return f"schedule: a plan by rules, --effort quick, takes a fraction of the time; {said}"
+
+
+def _told(decide: "Decide | None", advance: Advance) -> "Decide | None":
+    """The rules of a back end, which show that they decide."""
+    if decide is None:
+        return None
+
+    def shown(plan: "Plan", groups: "Sequence[Group]", program: "Program") -> "tuple[Variant, object]":
+        decided = decide(plan, groups, program)
+        advance(0, 0, "decide code")
+        return decided
+
+    return shown
 
 
 def _files_beside(job: Job, target: Path) -> dict[str, list[bytes]]:

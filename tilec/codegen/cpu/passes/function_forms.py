@@ -9,7 +9,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tilec.codegen.cpu.kernel_ir import Array, CallFunction, For, If, KernelIR, Step, Tile, certain_accesses
+from tilec.codegen.cpu.kernel_ir import (
+    Array,
+    CallFunction,
+    For,
+    If,
+    KernelIR,
+    Step,
+    Tile,
+    certain_accesses,
+    loop_variables,
+)
 from tilec.codegen.cpu.rename_steps import Renaming, constant_apart
 from tilec.ir.expr import accesses
 
@@ -38,7 +48,7 @@ class Forms:
         least = self._least(steps)
         body = Renaming({name: (name, start) for name, start in least.items()}, {}).steps(steps)
         inside = [name for name in scope if name not in self._symbols]
-        known = {name: f"#{n}" for n, name in enumerate((*inside, *_loops(body)))}
+        known = {name: f"#{n}" for n, name in enumerate((*inside, *loop_variables(body)))}
         names = {name: (f"#{n}", 0) for n, name in enumerate(used)}
         key = self._facts(used), len(inside), Renaming(names, known, nameless=True).steps(body)
         shown = (name for name in used if self._arrays[name].kind != "local")
@@ -98,14 +108,3 @@ def _guarded(steps: Sequence[Step]) -> Iterator[str]:
             case Tile():
                 certain = Counter(access.tensor for access in certain_accesses(step.value))
                 yield from (Counter(access.tensor for access in accesses(step.value)) - certain)
-
-
-def _loops(steps: Sequence[Step]) -> Iterator[str]:
-    """The variables of loops, in order."""
-    for step in steps:
-        match step:
-            case For(variable, _, _, body):
-                yield variable
-                yield from _loops(body)
-            case If(_, yes, no):
-                yield from _loops((*yes, *no))
