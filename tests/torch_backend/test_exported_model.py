@@ -1,6 +1,7 @@
 """Programs of `torch.export` as compiled models: names, sizes, buffers that are written, arguments, refusals."""
 
 import numpy as np
+import onnx
 import pytest
 
 import tilec
@@ -147,6 +148,20 @@ def test_results_have_the_strides_of_the_program(tmp_path):
     for x in (arguments[0], torch.randn(4, 6, 4)):
         for ours, theirs in zip(model(x, arguments[1]), Model()(x, arguments[1]), strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6, check_stride=True)
+
+
+def test_an_index_outside_is_an_error_and_the_file_has_no_check(tmp_path):
+    class Rows(nn.Module):
+        def forward(self, x, i):
+            return x[i + 1]
+
+    x = torch.randn(4, 3)
+    made = tilec.from_exported(export(Rows(), (x, torch.tensor([0, 2]))), cache=str(tmp_path))
+    assert made(x, torch.tensor([-5, 2])).equal(x[[-4, 3]])
+    for outside in (3, -6):
+        with pytest.raises(UsageError, match="an index lies outside of its dimension"):
+            made(x, torch.tensor([0, outside]))
+    assert [each.name for each in onnx.load(made.save(tmp_path / "rows.onnx")).graph.output] == ["output"]
 
 
 def test_a_module_is_no_program():

@@ -81,7 +81,7 @@ def test_tensors_stay_on_the_gpu(memory, tmp_path):
     shifted = memory.empty((41,), (1,), torch.float32)[1:].view(5, 8).copy_(tensors[0])
     torch.testing.assert_close(tuple(run([shifted, *placed[1:]])), theirs)
     placed[4][3] = 9
-    with pytest.raises(RuntimeError, match="an index of .* is outside of its 9 elements"):
+    with pytest.raises(RuntimeError, match="an index lies outside of its dimension"):
         run(list(placed))
     assert memory.driver.findings == []
 

@@ -5,10 +5,10 @@ What a run of arrays looks up, checks and allocates each time is settled once fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from tilec.abi.manifest import TensorSpec
+from tilec.abi.manifest import IndexSpec, TensorSpec
 from tilec.ir.types import numpy_dtype
 from tilec.runtime.executor import Executor
 from tilec.runtime.feeds import check_indices
@@ -40,12 +40,13 @@ class AddressedCall:
     `outputs` are the shapes and types of elements of the results, `indexed` the numbers of the inputs that are indices.
     """
 
-    def __init__(self, run: RunOn, ports: BoundPorts) -> None:
+    def __init__(self, run: RunOn, ports: BoundPorts, ranges: Sequence[IndexSpec] | None = None) -> None:
         self.run = run
         self._ports = ports
+        self._ranges = ports.ranges if ranges is None else ranges
         specs = [spec for spec in ports.outputs if isinstance(spec, TensorSpec)]
         self.outputs = [(spec.bound_shape, numpy_dtype(spec.ttype)) for spec in specs]
-        self.indexed = frozenset(each.input for each in ports.ranges)
+        self.indexed = frozenset(each.input for each in self._ranges)
 
     def told(self, before: Callable[[], object]) -> AddressedCall:
         """This call, with a function that is called before each run."""
@@ -54,9 +55,13 @@ class AddressedCall:
             before()
             self.run(addresses)
 
-        return AddressedCall(run, self._ports)
+        return AddressedCall(run, self._ports, self._ranges)
+
+    def unchecked(self, nodes: Collection[str]) -> AddressedCall:
+        """This call, where something else compares the indices that these nodes of the model take."""
+        return AddressedCall(self.run, self._ports, [each for each in self._ranges if each.node not in nodes])
 
     def check(self, arrays: Sequence[Any]) -> None:
         """Raise UsageError for an input with an element that is no index where one is needed; only the arrays of the
         inputs in `indexed` are looked at."""
-        check_indices(self._ports.ranges, self._ports.inputs, arrays)
+        check_indices(self._ranges, self._ports.inputs, arrays)

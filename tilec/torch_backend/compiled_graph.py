@@ -25,6 +25,7 @@ from tilec.artifact import cache_folder
 from tilec.errors import TilecError, UnsupportedError
 from tilec.torch_backend.arrays import array_of, tensor_of
 from tilec.torch_backend.cards import is_on_card, require_native
+from tilec.torch_backend.index_checks import Check, with_checks
 from tilec.torch_backend.known_shapes import KnownShapes
 from tilec.torch_backend.layout import Layout
 from tilec.torch_backend.memory_order import in_memory_order
@@ -74,10 +75,13 @@ class Compiled:
         self._on_card = is_on_card(module)
         self.parameters = Parameters(constants, cast("Any", options.weights))
         self.fixed = not constants
-        graph = in_memory_order(module, constants)
+        checked = with_checks(module, constants)
+        graph = in_memory_order(checked.module, constants)
         translated = translate(graph.module, constants, "graph")
         if self._on_card:
             require_native(translated.model)
+        lookups = [name for name, origin in translated.origins.items() if origin in checked.lookups]
+        self._check = Check(checked.is_checked, frozenset(lookups))
         data = translated.model.SerializeToString(deterministic=True)
         self.layout = Layout(replace(translated, model=onnx.ModelProto()), graph)
         del translated  # with a copy of the weights
@@ -114,13 +118,13 @@ class Compiled:
             streamed = session.streamed([tensor.shape for tensor in views])
             if streamed is None:
                 raise UnsupportedError("parts of it run on a CPU alone")
-            return self._prepared(StreamedShapes(streamed, layout, inputs), inputs).run(inputs)
+            return self._prepared(StreamedShapes(streamed, layout, inputs, self._check), inputs).run(inputs)
         feeds = {port.name: array_of(tensor) for port, tensor in zip(layout.ports.inputs, views, strict=True)}
         outputs = layout.restored([tensor_of(made) for made in session.run(None, feeds)], inputs)
         call = session.addressed([array.shape for array in feeds.values()])
         if call is not None:
-            self._prepared(KnownShapes(call, layout, inputs), inputs)
-        return layout.ports.placed(outputs)
+            self._prepared(KnownShapes(call.unchecked(self._check.lookups), layout, inputs, self._check), inputs)
+        return self._check.passed(layout.ports.placed(outputs))
 
     def _prepared(self, call: Prepared, inputs: Sequence[torch.Tensor]) -> Prepared:
         """Keep a call for inputs of these shapes."""

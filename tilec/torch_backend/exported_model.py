@@ -44,7 +44,8 @@ class ExportedModel:
         self._outputs = user_outputs(program)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run once. Raises UsageError for arguments of another structure, type or size than the program takes."""
+        """Run once. Raises UsageError for arguments of another structure, type or size than the program takes, and for
+        an index outside of its dimension."""
         flat = self._flat(args, kwargs)
         values = {**self._state, **dict(zip(self._users, flat, strict=True))}
         feeds = {}
@@ -56,7 +57,7 @@ class ExportedModel:
                 raise UsageError(f"{port.name} is on {tensor.device}", hint="Move it to the CPU.")
             feeds[port.name] = array_of(tensor)
         made = [tensor_of(array) for array in self._session.run(None, feeds)]
-        results = self._exported.translated.placed(made)
+        results = self._exported.check.passed(self._exported.translated.placed(made))
         with torch.no_grad():
             for position, place in self._exported.written.items():
                 values[place].copy_(results[position])
@@ -76,7 +77,7 @@ class ExportedModel:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the ONNX model that the program was translated to, which `tilec compile` takes."""
-        return write_model(self._exported.translated.model, Path(path))
+        return write_model(self._exported.model, Path(path))
 
     @property
     def session(self) -> InferenceSession:
@@ -122,7 +123,7 @@ def from_exported(
             f"an exported program is wanted, this is a {type(program).__name__}",
             hint="`torch.export.export(model, arguments)` makes one, `torch.export.load(FILE)` reads one.",
         )
-    exported = translated_program(program, "program")
+    exported = translated_program(program, "program", checked=True)
     options = SessionOptions()
     options.intra_op_num_threads = threads or torch.get_num_threads()
     model = exported.translated.model.SerializeToString(deterministic=True)

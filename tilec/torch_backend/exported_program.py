@@ -21,6 +21,7 @@ from torch.utils import _pytree
 
 from tilec.errors import UnavailableError, UnsupportedError
 from tilec.torch_backend.decompositions import decompositions
+from tilec.torch_backend.index_checks import Check, CheckedGraph, with_checks
 from tilec.torch_backend.memory_order import OrderedGraph, in_memory_order
 from tilec.torch_backend.translation import OPERATORS, Translated, UntranslatableError, refused_operators, translate
 
@@ -42,6 +43,7 @@ class Exported:
     `written`     position of an output -> that of the placeholder whose value it is after the call
     `orders`      the graph, which says where the elements of results lie
     `ranges`      size -> its range, of those that the program limits
+    `check`       of indices: the last output of the model, where it is there
     """
 
     program: ExportedProgram
@@ -49,6 +51,16 @@ class Exported:
     written: Mapping[int, int]
     ranges: Mapping[str, Range]
     orders: OrderedGraph
+    check: Check
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The model without the output that is a check."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.translated.model)
+        if self.check.is_there:
+            del model.graph.output[-1]
+        return model
 
     def state(self) -> dict[int, torch.Tensor]:
         """The buffers that calls write, by their positions among the placeholders: copies of what the program holds."""
@@ -61,8 +73,8 @@ class Exported:
         }
 
 
-def translated_program(program: ExportedProgram, name: str) -> Exported:
-    """Translate a program.
+def translated_program(program: ExportedProgram, name: str, checked: bool) -> Exported:
+    """Translate a program; `checked`: with an output that tells of indices outside of their dimensions.
 
     Raises UnsupportedError for one with operators that have no translation, which it names, UnavailableError for one on
     another device than the CPU.
@@ -81,14 +93,20 @@ def translated_program(program: ExportedProgram, name: str) -> Exported:
     _drop_constant_results(module)
     written = _written(program)
     constants = _constants(program, set(written.values()))
+    with_check = with_checks(module, constants) if checked else CheckedGraph(module, False, frozenset())
     try:
-        translated = translate(module, constants, name)
+        translated = translate(with_check.module, constants, name)
     except UntranslatableError as error:
         raise _untranslatable(str(error), name) from error
     names = _size_names(module, constants)
     _rename_sizes(translated.model, names)
     orders = in_memory_order(module, constants)
-    return Exported(program, _with_names(translated, _output_names(program)), written, _ranges(program, names), orders)
+    names_of_outputs = _output_names(program)
+    if with_check.is_checked:
+        names_of_outputs[translated.results - 1] = "is_index_outside"
+    named = _with_names(translated, names_of_outputs)
+    check = Check(with_check.is_checked, frozenset())
+    return Exported(program, named, written, _ranges(program, names), orders, check)
 
 
 def _rules(program: ExportedProgram) -> dict[Any, Callable[..., Any]]:

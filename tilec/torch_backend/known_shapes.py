@@ -10,6 +10,7 @@ import torch
 
 from tilec.runtime.addressed import AddressedCall
 from tilec.torch_backend.arrays import array_of
+from tilec.torch_backend.index_checks import Check
 from tilec.torch_backend.layout import Layout
 from tilec.torch_backend.memory_order import with_strides
 
@@ -27,19 +28,20 @@ indices where it should."""
 class KnownShapes:
     """Runs `call`, whose tensors are the inputs and outputs of the ports in this order, for tensors like `inputs`."""
 
-    def __init__(self, call: AddressedCall, layout: Layout, inputs: Sequence[torch.Tensor]) -> None:
+    def __init__(self, call: AddressedCall, layout: Layout, inputs: Sequence[torch.Tensor], check: Check) -> None:
         shapes = [tuple(tensor.shape) for tensor in inputs]
         strides = [tensor.stride() for tensor in inputs]
         copies = any(tensor.is_neg() or not tensor.is_contiguous() for tensor in layout.views(inputs))
         outputs, copied = layout.allocated(call.outputs, inputs)
         job = call.run
+        passed, is_checked = check.passed, check.is_there
 
         def plainly(inputs: Sequence[torch.Tensor]) -> list[Any]:
             for tensor, shape, steps in zip(inputs, shapes, strides, strict=True):
                 _require(tensor, shape, steps)
             made: list[Any] = [*starmap(_empty, outputs)]
             job([*map(_address, inputs), *map(_address, made)])
-            return made
+            return passed(made) if is_checked else made
 
         def run(inputs: Sequence[torch.Tensor]) -> list[Any]:
             for tensor, shape, steps in zip(inputs, shapes, strides, strict=True):
@@ -53,7 +55,7 @@ class KnownShapes:
             job([*map(_address, inputs), *map(_address, made)])
             for number, wanted in copied:
                 made[number] = with_strides(made[number], wanted)
-            return made if layout.in_order else layout.ports.placed(made)
+            return passed(made if layout.in_order else layout.ports.placed(made))
 
         self.run: Run = run if copies or call.indexed or copied or not layout.in_order else plainly
         """A closure, and one for what most graphs are: half of what a small model takes goes by around it."""

@@ -24,7 +24,7 @@ def main(file: str, model: str) -> int:
     warnings.simplefilter("ignore")
     logging.getLogger("torch").setLevel(logging.ERROR)
     try:
-        exported = translated_program(_loaded(Path(file)), file)
+        exported = translated_program(_loaded(Path(file)), file, checked=False)
         write_model(exported.translated.model, Path(model))
     except TilecError as error:
         kind = next(each.__name__ for each in type(error).__mro__ if each.__module__ == "tilec.errors")

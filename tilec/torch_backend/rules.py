@@ -39,6 +39,36 @@ def cdist(x: Tensor, y: Tensor, p: float, _mode: int | None) -> Tensor:
     return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)
 
 
+def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: complex = 1) -> Tensor:
+    """Slices added at places, none of which counts from the end."""
+    added = source if alpha == 1 else source * alpha
+    if not x.ndim:
+        return decomposition_table[aten.index_add.default](x, dim, index, source, alpha=alpha)
+    return x.scatter_add(dim, _along(dim, index, x, added), added)
+
+
+def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Slices written at places, none of which counts from the end."""
+    if not x.ndim:
+        return decomposition_table[aten.index_copy.default](x, dim, index, source)
+    return x.scatter(dim, _along(dim, index, x, source), source)
+
+
+def index_fill(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """One value written at places."""
+    filled = value.to(x.dtype) if isinstance(value, Tensor) else torch.full((), value, dtype=x.dtype, device=x.device)
+    if not x.ndim:
+        return index_fill(x[None], 0, index, value)[0]
+    return x.index_put([None] * (dim % x.ndim) + [index], filled)
+
+
+def _along(dim: int, index: Tensor, x: Tensor, source: Tensor) -> Tensor:
+    """The place along a dimension of each element of a source."""
+    shape = [1] * x.ndim
+    shape[dim] = -1
+    return index.long().reshape(shape).expand_as(source)
+
+
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The elements of a source, in order, in the places of a mask."""
     mask, whole = torch.broadcast_tensors(mask, x)
@@ -76,6 +106,10 @@ def trilinear(
 RULES: dict[Any, Callable[..., Any]] = {op: decomposition_table[op] for op in OTHERS} | {
     aten.addbmm.default: addbmm,
     aten._cdist_forward.default: cdist,
+    aten.index_add.default: index_add,
+    aten.index_copy.default: index_copy,
+    aten.index_fill.int_Scalar: index_fill,
+    aten.index_fill.int_Tensor: index_fill,
     aten.masked_scatter.default: masked_scatter,
     aten.median.default: median,
     aten._trilinear.default: trilinear,

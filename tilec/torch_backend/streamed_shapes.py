@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tilec.runtime.streamed import StreamedCall
+from tilec.torch_backend.index_checks import Check
 from tilec.torch_backend.layout import Layout, contiguous_strides
 from tilec.torch_backend.memory_order import with_strides
 
@@ -17,8 +18,10 @@ _require = torch._C._dynamo.guards.assert_size_stride
 class StreamedShapes:
     """Runs `call`, whose tensors are the inputs and outputs of the ports in this order, for tensors like `inputs`."""
 
-    def __init__(self, call: StreamedCall, layout: Layout, inputs: Sequence[torch.Tensor]) -> None:
+    def __init__(self, call: StreamedCall, layout: Layout, inputs: Sequence[torch.Tensor], check: Check) -> None:
         self._call = call
+        self._ranges = [each for each in call.ranges if each.node not in check.lookups]
+        self._check = check
         self._layout = layout
         self._inputs = [(tuple(tensor.shape), tensor.stride()) for tensor in inputs]
         self._outputs, self._copied = layout.allocated(call.outputs, inputs)
@@ -29,12 +32,15 @@ class StreamedShapes:
         for tensor, (shape, strides) in zip(inputs, self._inputs, strict=True):
             _require(tensor, shape, strides)
         placed = [self._placed(tensor) for tensor in self._layout.views(inputs)]
-        self._check(placed)
+        self._look_at(placed)
         outputs = [empty(*each) for each in self._outputs]
         self._call.run([each.data_ptr() for each in (*placed, *outputs)], stream())
         for number, strides in self._copied:
             outputs[number] = with_strides(outputs[number], strides)
-        return self._layout.ports.placed(outputs)
+        results = self._layout.ports.placed(outputs)
+        if self._check.is_there:
+            torch._assert_async(~results.pop(), "an index lies outside of its dimension")
+        return results
 
     def _placed(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor as kernels take it: contiguous, from where vectors of its elements begin."""
@@ -43,9 +49,9 @@ class StreamedShapes:
             return plain
         return empty(plain.shape, contiguous_strides(plain.shape), plain.dtype).copy_(plain)
 
-    def _check(self, inputs: Sequence[torch.Tensor]) -> None:
+    def _look_at(self, inputs: Sequence[torch.Tensor]) -> None:
         """Let the device look whether indices are in their ranges."""
-        for each in self._call.ranges:
+        for each in self._ranges:
             found, extent = inputs[each.input], int(each.extent)
             if each.column is not None:
                 found = found.narrow(*each.column, 1)
