@@ -113,7 +113,7 @@ def _reason(error: UnsupportedError | RecursionError | UndecidedError) -> tuple[
 
 
 READ_CODES = frozenset(
-    {"Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "Identity", "Shape", "Size"}
+    {"Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "GatherBlockQuantized", "Identity", "Shape", "Size"}
     | {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"}
 )
 """Operators that read elements of coded types: they move or convert them."""

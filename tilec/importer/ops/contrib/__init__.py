@@ -6,6 +6,7 @@ They are composed of ONNX's operators wherever one exists; onnxruntime's Contrib
 from tilec.importer.ops.contrib import (
     activation,
     attention,
+    block_gather,
     block_quantized,
     fourier,
     fused,
@@ -21,6 +22,7 @@ from tilec.importer.ops.contrib import (
 __all__ = [
     "activation",
     "attention",
+    "block_gather",
     "block_quantized",
     "fourier",
     "fused",

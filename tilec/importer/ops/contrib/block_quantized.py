@@ -5,20 +5,17 @@ from __future__ import annotations
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.contraction import product
+from tilec.importer.ops.contrib.packed_elements import WIDTHS, flat_place, in_single, packed_element
 from tilec.importer.ops.movement import transposed
 from tilec.importer.registry import CONTRIB, operator
 from tilec.importer.shapes import size_of
 from tilec.importer.value import Value
-from tilec.importer.weights import Stored
 from tilec.ir.expr import Const, Expr
 from tilec.ir.graph import Rounding
-from tilec.ir.types import TTYPES, is_float
+from tilec.ir.types import is_float
 
 ROUNDED = 4
 """The accuracy level that lets the activations be rounded to 8 bits."""
-
-WIDTHS = (2, 4, 8)
-"""Widths of an element in bits that divide a byte."""
 
 
 @operator("MatMulNBits", domain=CONTRIB)
@@ -52,48 +49,16 @@ def _weight(op: Op) -> Value:
     axes = op.builder.iterators("nk", (Const(rows), Const(inner)))
     n, k = (a.var for a in axes)
     of_block = formula("k // b", k=k, b=block)
-    element = _element(op, packed, (rows, blocks * block), (n, k), bits)
-    scale = _flat(scales, formula("n * e + b", n=n, b=of_block, e=blocks))
+    element = packed_element(op, packed, (rows, blocks * block), (n, k), bits)
+    group = formula("n * e + b", n=n, b=of_block, e=blocks)
+    scale = in_single(scales, flat_place(scales, group))
     body: Expr
     if zeros is not None and is_float(zeros.ttype):
-        zero = _flat(zeros, formula("n * e + b", n=n, b=of_block, e=blocks))
-        body = formula("(f32(q) - z) * s", q=element, z=_single(zeros, zero), s=_single(scales, scale))
+        zero: Expr = in_single(zeros, flat_place(zeros, group))
+        body = formula("(f32(q) - z) * s", q=element, z=zero, s=scale)
     else:
-        zero = Const(1 << (bits - 1)) if zeros is None else _element(op, zeros, (rows, blocks), (n, of_block), bits)
-        body = formula("f32(q - z) * s", q=element, z=zero, s=_single(scales, scale))
+        zero = Const(1 << (bits - 1))
+        if zeros is not None:
+            zero = packed_element(op, zeros, (rows, blocks), (n, of_block), bits)
+        body = formula("f32(q - z) * s", q=element, z=zero, s=scale)
     return op.emit(axes, body, "f32", part="weight")
-
-
-def _single(value: Value, element: Expr) -> Expr:
-    return element if value.ttype == "f32" else formula("f32(x)", x=element)
-
-
-def _element(op: Op, packed: Value, shape: tuple[int, int], place: tuple[Expr, Expr], bits: int) -> Expr:
-    """An element of a matrix whose rows are packed into whole bytes; a constant becomes one of codes."""
-    ttype, per_byte = f"u{bits}", 8 // bits
-    width = -(-shape[1] // per_byte)
-    stored = op.builder.stored(packed.name)
-    if stored is None or not TTYPES[ttype].coded:
-        return _bits(packed, *place, width * per_byte, bits)
-    codes = Stored(stored.array.reshape(shape[0], width), ttype, stored.ref, shape)
-    return formula("i32(q)", q=op.builder.constant(f"{packed.name}_codes", codes).access(place))
-
-
-def _bits(packed: Value, row: Expr, column: Expr, columns: int, bits: int) -> Expr:
-    """Element `[row, column]` of a row-major matrix of `columns` elements packed into bytes, lowest bits first."""
-    per_byte = 8 // bits
-    byte = _flat(packed, formula("r * e + c // p", r=row, c=column, e=columns // per_byte, p=per_byte))
-    if per_byte == 1:
-        return formula("i32(x)", x=byte)
-    place = formula("i32(c % p * bits)", c=column, p=per_byte, bits=bits)
-    return formula("bitand(shr(i32(x), place), mask)", x=byte, place=place, mask=(1 << bits) - 1)
-
-
-def _flat(value: Value, index: Expr) -> Expr:
-    """The element at an index into the flattened tensor."""
-    place: list[Expr] = []
-    for d in range(value.rank):
-        behind = size_of(value.shape[d + 1 :])
-        step = formula("i // b", i=index, b=behind)
-        place.append(step if d == 0 else formula("i % e", i=step, e=value.shape[d]))
-    return value.access(place)
