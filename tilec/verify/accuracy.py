@@ -102,11 +102,11 @@ def _outputs(model: Path, floats: onnx.ModelProto, cases: Sequence[Case]) -> lis
     with tempfile.TemporaryDirectory(prefix="tilec-") as folder:
         path = write_watched(model, floats, (), Path(folder))
         try:
-            with Remote("onnxruntime", Reference, path) as reference:
+            with Remote("onnxruntime", Reference, path, None, model.parent) as reference:
                 reference.ready()
                 return [reference.call("run", case.feeds) for case in cases]
         except TilecError:
-            with Remote("ONNX's reference evaluator", OnnxReference, path) as reference:
+            with Remote("ONNX's reference evaluator", OnnxReference, path, model.parent) as reference:
                 reference.ready()
                 return [reference.call("run", case.feeds, timeout=PATIENCE) for case in cases]
 

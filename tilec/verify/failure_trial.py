@@ -182,7 +182,7 @@ class Trace:
     def __init__(self, model: Path, proto: ModelProto, feeds: Mapping[str, Array], folder: Path) -> None:
         produced = [name for node in proto.graph.node for name in node.output if name]
         folder.mkdir(parents=True)
-        self._model = write_watched(model, proto, produced, folder)
+        self._model, self._data = write_watched(model, proto, produced, folder), model.parent
         self._feeds = feeds
         self._known = dict(feeds)
         self._process: Remote | None = None
@@ -202,7 +202,7 @@ class Trace:
 
     def _run(self, names: Sequence[str]) -> dict[str, Any]:
         if self._process is None:
-            self._process = Remote("onnxruntime", Reference, self._model)
+            self._process = Remote("onnxruntime", Reference, self._model, None, self._data)
             self._process.ready()
         try:
             values: dict[str, Any] = self._process.call("chosen", self._feeds, names)

@@ -50,7 +50,7 @@ def reported_sizes(
     proto = onnx.load(str(model), load_external_data=False)
     with tempfile.TemporaryDirectory(prefix="tilec-") as folder:
         opened = write_watched(model, proto, names, Path(folder))
-        with Remote("onnxruntime", Reference, opened) as reference:
+        with Remote("onnxruntime", Reference, opened, None, model.parent) as reference:
             reference.ready()
             found = [reference.call("attempted", feeds, names) for feeds in draws]
     refused = [each for each in found if isinstance(each, TilecError)]

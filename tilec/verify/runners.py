@@ -28,9 +28,9 @@ LARGEST_MESSAGE = 1 << 30
 
 
 class Reference:
-    """The model on onnxruntime's CPU provider."""
+    """The model on onnxruntime's CPU provider; `data` is the folder of its external data if that is not its own."""
 
-    def __init__(self, model: Path, threads: int | None = None) -> None:
+    def __init__(self, model: Path, threads: int | None = None, data: Path | None = None) -> None:
         from tilec.verify.integer_weights import has_int8_weights
 
         try:
@@ -52,8 +52,12 @@ class Reference:
             level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
             options.add_session_config_entry("session.x64quantprecision", "1")
         options.graph_optimization_level = level
+        opened: str | bytes = str(model)
+        if data is not None:
+            opened = model.read_bytes()
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(data))
         try:
-            self._session: Any = onnxruntime.InferenceSession(str(model), options, ["CPUExecutionProvider"])
+            self._session: Any = onnxruntime.InferenceSession(opened, options, ["CPUExecutionProvider"])
         except Exception as error:  # its exceptions share no base class
             raise TilecError(f"onnxruntime cannot load the model: {_first_line(error)}", model.name) from error
         self._outputs = [output.name for output in self._session.get_outputs()]
@@ -91,24 +95,21 @@ def inner_tensors(model: Path, feeds: Mapping[str, Array], nodes: Collection[str
     wanted = {node.name: node.output[0] for node in proto.graph.node if node.name in nodes and node.output[0]}
     with tempfile.TemporaryDirectory(prefix="tilec-") as folder:
         opened = write_watched(model, proto, wanted.values(), Path(folder))
-        with Remote("onnxruntime", Reference, opened) as reference:
+        with Remote("onnxruntime", Reference, opened, None, model.parent) as reference:
             reference.ready()
             arrays: dict[str, Array] = reference.call("run", feeds)
     return {node: arrays[tensor] for node, tensor in wanted.items()}
 
 
 def write_watched(model: Path, proto: onnx.ModelProto, tensors: Iterable[str], folder: Path) -> Path:
-    """Write the model with these tensors as further outputs into an empty folder, next to links to its external
-    data."""
+    """Write the model with these tensors as further outputs into a folder. Its external data stays where it is:
+    neither onnxruntime nor onnx opens data that a link leads to."""
     import onnx
 
     watched = onnx.ModelProto()
     watched.CopyFrom(proto)
     outputs = {output.name for output in proto.graph.output}
     watched.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors if name not in outputs)
-    for beside in model.parent.iterdir():  # external data is named relative to the model
-        if beside != model:
-            (folder / beside.name).symlink_to(beside)
     path = folder / model.name
     onnx.save(watched, str(path))
     return path
@@ -140,21 +141,24 @@ def read_names(node: onnx.NodeProto) -> set[str]:
     return {*node.input, *nested, *(port.name for graph in inner for port in graph.output)}
 
 
-def _loaded(model: Path) -> onnx.ModelProto:
-    """The model of a file. Raises TilecError."""
+def _loaded(model: Path, data: Path | None = None) -> onnx.ModelProto:
+    """The model of a file, with external data of a folder, its own by default. Raises TilecError."""
     import onnx
 
     try:
-        return onnx.load(str(model))
+        proto = onnx.load(str(model), load_external_data=False)
+        onnx.load_external_data_for_model(proto, str(data or model.parent))
+        return proto
     except Exception as error:  # protobuf's exceptions are no part of its interface
         raise TilecError(f"onnx cannot load the model: {_first_line(error)}", model.name) from error
 
 
 class OnnxReference:
-    """The model on ONNX's own reference evaluator: slow, in NumPy, and independent of onnxruntime."""
+    """The model on ONNX's own reference evaluator: slow, in NumPy, and independent of onnxruntime. `data` is the folder
+    of its external data if that is not its own."""
 
-    def __init__(self, model: Path) -> None:
-        self._model = _loaded(model)
+    def __init__(self, model: Path, data: Path | None = None) -> None:
+        self._model = _loaded(model, data)
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Outputs by name. Raises TilecError."""
