@@ -82,6 +82,12 @@ CASES: dict[str, tuple[Sequence[Any], Mapping[str, Sequence[int | str]], Sequenc
         ["total == new + past or total == 1"],
         ["past=2 new=3 total=5", "past=2 new=3 total=1"],
     ),
+    "a size beside itself and earlier ones": (
+        [node("Concat", "p n", "k", axis=0), node("Add", "n k", "y")],
+        {"p": ("past", 2), "n": ("new", 2)},
+        ["new == new + past or new == 1"],
+        ["past=0 new=3", "past=4 new=1", "past=0 new=1", "past=0 new=0"],
+    ),
     "of a size itself": (
         [node("Pad", "x pads", "padded"), node("Slice", "padded one end", "cut"), node("Add", "cut x", "y")],
         {"x": ("n", 2)},

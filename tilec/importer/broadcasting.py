@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from tilec.importer.builder import Axis
 from tilec.importer.shapes import PROVEN, ShapeError, Sizes, require_same, shape_text
-from tilec.ir.algebra import bounds_of, equal, simplify
+from tilec.ir.algebra import bounds_of, equal, polynomial, simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, Var, constant_value, variables
 from tilec.ir.size_facts import fits
 from tilec.ir.text import text_of
@@ -121,15 +121,29 @@ def _either(a: Expr, b: Expr, met: str, sizes: Sizes) -> Expr:
 
 def _is_open(extent: Expr, whole: Expr, sizes: Sizes) -> bool:
     """Whether an extent may be 1 where the other one it meets is larger: it consists of sizes that inputs have on their
-    own, of which the other one is not computed."""
+    own, of which the other one is not computed, unless further sizes are added that may be 0: `seq` meets
+    `past + seq`."""
     if equal(extent, whole) or is_single(whole) or sizes.same(extent, Const(1)) is not None:
         return False
     own = [each.name for each in _operands(extent) if isinstance(each, Var) and sizes.is_given(each.name)]
     computed = [each for each in _operands(whole) if not isinstance(each, Var)]
     return (
         len(own) == len(tuple(_operands(extent)))
-        and not any(variables(each) & set(own) for each in computed)
+        and not any(variables(each) & set(own) and not _is_longer(each, extent, sizes) for each in computed)
         and sizes.same(extent, whole) is None
+    )
+
+
+def _is_longer(whole: Expr, extent: Expr, sizes: Sizes) -> bool:
+    """Whether an extent is another one and sizes that inputs have on their own, which may be 0."""
+    added = polynomial(Binary("-", whole, extent))
+    return (
+        bool(added)
+        and all(
+            factor > 0 and len(term) == 1 and isinstance(term[0], Var) and sizes.is_given(term[0].name)
+            for term, factor in added.items()
+        )
+        and not variables(extent) & {symbol for term in added for each in term for symbol in variables(each)}
     )
 
 
