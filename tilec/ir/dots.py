@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilec.ir.expr import Call, Expr, walk
+from tilec.ir.expr import Access, Call, Expr, children, walk
 from tilec.ir.types import TTYPES
 
 WORD = "word"
@@ -56,3 +56,20 @@ def dot_of(body: Expr) -> str:
 def dot_inside(body: Expr) -> str:
     """The function of words that a body calls, at its root or inside; "" where it calls none."""
     return next((part.fn for part in walk(body) if isinstance(part, Call) and part.fn in DOTS), "")
+
+
+def joined(body: Expr) -> frozenset[str]:
+    """Tensors whose elements a body joins to words, and reads nowhere else."""
+    inside = {a.tensor for part in walk(body) if _is_word(part) for a in walk(part) if isinstance(a, Access)}
+    return frozenset(inside - set(_outside(body)))
+
+
+def _outside(body: Expr) -> list[str]:
+    if _is_word(body):
+        return []
+    own = [body.tensor] if isinstance(body, Access) else []
+    return own + [tensor for part in children(body) for tensor in _outside(part)]
+
+
+def _is_word(part: Expr) -> bool:
+    return isinstance(part, Call) and part.fn == WORD

@@ -83,6 +83,20 @@ def test_other_types_and_units_that_take_halves_need_no_conversion() -> None:
     assert held_options(graph.nodes, graph, frozenset({"w"}), free) == ((),)
 
 
+def test_elements_that_a_unit_takes_in_words_keep_their_type() -> None:
+    """A conversion there is undone for each word, which takes longer than the products."""
+    e = {"m": 12, "n": 64, "k": 32}
+    text = "y[m, n] = sum(k, dot_bf16_bf16(word(x[m, k * 2], x[m, k * 2 + 1]), w[k, n]))"
+    ttypes = {"x": "bf16", "w": "u32", "y": "bf16"}
+    words = make_graph({"x": (12, 64)}, [(text, e)], ["y"], {"w": (32, 64)}, ttypes=ttypes)
+    target = target_model_of(device("zen5-avx512"))
+    assert held_options(words.nodes, words, frozenset({"w"}), target) == ((),)
+    nodes = [("r[m, k] = bf16(f32(x[m, k]) * 0.5)", e), ("y[m, n] = sum(k, r[m, k] * w[k, n])", e)]
+    ttypes = dict.fromkeys("xw", "bf16")
+    wide = planned(make_graph({"x": (12, 32)}, nodes, ["y"], {"w": (32, 64)}, ttypes=ttypes), "zen5-avx512")
+    assert all("r" not in of for group in wide.groups for of in group.variants[0].held.values())
+
+
 @BOTH
 @pytest.mark.parametrize("sizes", [(37, 70, 53), (64, 192, 96), (5, 1, 64), (1, 33, 1)])
 def test_plans_compute_what_the_operands_say(ttype: str, sizes: tuple[int, int, int]) -> None:

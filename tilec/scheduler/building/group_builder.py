@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tilec.ir.dots import dot_inside
+from tilec.ir.dots import dot_inside, joined
 from tilec.ir.expr import Const, accesses, operands
 from tilec.ir.graph import Graph, Node
 from tilec.ir.plan import Cost, Group, PlanLevel, Sizes, Tail, Variant
@@ -181,6 +181,7 @@ class GroupBuilder:
         products = {name: unit for part in block.walk() for name, unit in part.units.items()}
         units |= products
         narrow = {tensor for node in block.nodes if node.name in products for tensor in operands(node.expr)}
+        narrow = narrow.union(*(joined(node.expr.body) for node in block.nodes))
         wide = wide_inside(exprs, {*outputs, *narrow}, self.graph.tensors, target.widened)
         sums = {
             name

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from tilec.ir.dots import joined
 from tilec.ir.expr import Expr, TensorExpr, accesses, operands, variables
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
@@ -65,9 +66,10 @@ class RegisterTile:
 
 
 def narrow_operands(parts: Sequence[Sequence[Node]], tiles: Sequence[RegisterTile]) -> frozenset[str]:
-    """Tensors that units of matrices take in their own type."""
+    """Tensors that units of matrices, or of words, take in their own type."""
     computed = ((part, tile.products(part)) for part, tile in zip(parts, tiles, strict=False))
-    return frozenset(t for part, names in computed for node in part if node.name in names for t in operands(node.expr))
+    matrices = {t for part, names in computed for node in part if node.name in names for t in operands(node.expr)}
+    return frozenset(matrices.union(*(joined(node.expr.body) for part in parts for node in part)))
 
 
 def register_tile(
@@ -154,8 +156,10 @@ def matrix_choice(expr: TensorExpr, graph: Graph, target: TargetModel, unit: str
 
 
 def halves(expr: TensorExpr, graph: Graph, target: TargetModel) -> tuple[int, ...]:
-    """Places among the operands of a node of half precision that the target computes in a wider type."""
-    return tuple(n for n, t in enumerate(operands(expr)) if graph.tensors[t].ttype in target.widened)
+    """Places among the operands of a node of half precision that the target computes in a wider type; elements of words
+    are none of them."""
+    own = joined(expr.body)
+    return tuple(n for n, t in enumerate(operands(expr)) if graph.tensors[t].ttype in target.widened and t not in own)
 
 
 def _cuts(size: int, extent: Expr, numbers: Candidates) -> bool:
