@@ -33,6 +33,7 @@ from tilec.torch_backend.partition import compiled_parts
 from tilec.torch_backend.recurrent import tell_of_eager_recurrences
 from tilec.torch_backend.rescue import boxed
 from tilec.torch_backend.translation import UntranslatableError
+from tilec.torch_backend.written_arguments import Functional, without_writes
 
 assert operators.__all__  # translations are registered when they are imported
 
@@ -102,7 +103,11 @@ def _compiled(module: fx.GraphModule, example_inputs: Sequence[Any], chosen: Opt
     needless = note.there or chosen.is_eager or _has_gradients(example_inputs)
     with nullcontext() if needless else compiler_started(chosen.device):
         backend = aot_autograd(
-            fw_compiler=_refuse, bw_compiler=_refuse, inference_compiler=compiled, decompositions=decompositions()
+            fw_compiler=_refuse,
+            bw_compiler=_refuse,
+            inference_compiler=compiled,
+            decompositions=decompositions(),
+            keep_inference_input_mutations=True,
         )
         made: Callable[..., Any] = backend(module, example_inputs)
     if not chosen.is_eager:
@@ -132,19 +137,20 @@ def _compile(
     """One functional graph of core ATen operators."""
     if not any(node.op == "call_function" for node in module.graph.nodes):
         return boxed(module)
-    constants = _constants(module, statics)
+    functional = without_writes(module)
+    constants = _constants(functional, statics)
     with _disable_current_modes():  # parameters are real tensors, not those that tracing pretends
-        return compiled_parts(module, constants, options)
+        return functional.with_writes(compiled_parts(functional.module, constants, options))
 
 
-def _constants(module: fx.GraphModule, statics: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
+def _constants(functional: Functional, statics: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
     """Arguments of the functional graph that are parameters or buffers, and not written to; those of one number are
     arguments of what is compiled, too."""
     context = torch._guards.TracingContext.try_get()
     metadata = context.fw_metadata if context is not None else None
-    written = set(metadata.mutated_inp_runtime_indices) if metadata is not None else set()
+    written = {*functional.written, *(metadata.mutated_inp_runtime_indices if metadata is not None else ())}
     found: dict[int, torch.Tensor] = {}
-    for position, node in enumerate(n for n in module.graph.nodes if n.op == "placeholder"):
+    for position, node in enumerate(n for n in functional.module.graph.nodes if n.op == "placeholder"):
         tensor = _static(node.meta.get("desc"), statics)
         if tensor is None or position in written or _is_number(tensor):
             continue

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from tilec.runtime.addressed import AddressedCall
+from tilec.runtime.addressed import AddressedCall, RunOn
 from tilec.torch_backend.arrays import array_of
 from tilec.torch_backend.index_checks import Check
-from tilec.torch_backend.layout import Layout
+from tilec.torch_backend.layout import Allocated, Layout
 from tilec.torch_backend.memory_order import with_strides
 
 _address = torch.Tensor.data_ptr
@@ -33,15 +33,7 @@ class KnownShapes:
         strides = [tensor.stride() for tensor in inputs]
         copies = any(tensor.is_neg() or not tensor.is_contiguous() for tensor in layout.views(inputs))
         outputs, copied = layout.allocated(call.outputs, inputs)
-        job = call.run
-        passed, is_checked = check.passed, check.is_there
-
-        def plainly(inputs: Sequence[torch.Tensor]) -> list[Any]:
-            for tensor, shape, steps in zip(inputs, shapes, strides, strict=True):
-                _require(tensor, shape, steps)
-            made: list[Any] = [*starmap(_empty, outputs)]
-            job([*map(_address, inputs), *map(_address, made)])
-            return passed(made) if is_checked else made
+        job, passed = call.run, check.passed
 
         def run(inputs: Sequence[torch.Tensor]) -> list[Any]:
             for tensor, shape, steps in zip(inputs, shapes, strides, strict=True):
@@ -55,7 +47,32 @@ class KnownShapes:
             job([*map(_address, inputs), *map(_address, made)])
             for number, wanted in copied:
                 made[number] = with_strides(made[number], wanted)
-            return passed(made if layout.in_order else layout.ports.placed(made))
+            return passed(layout.ports.placed(made))
 
-        self.run: Run = run if copies or call.indexed or copied or not layout.in_order else plainly
-        """A closure, and one for what most graphs are: half of what a small model takes goes by around it."""
+        self.run: Run = run
+        if not (copies or call.indexed or copied or layout.has_sizes):
+            self.run = _plainly(job, list(zip(shapes, strides, strict=True)), outputs, layout.ports.outputs_at)
+            if check.is_there:
+                plainly = self.run
+                self.run = lambda inputs: passed(plainly(inputs))
+
+
+def _plainly(
+    job: RunOn, inputs: Sequence[tuple[Any, Any]], outputs: Sequence[Allocated], results: Sequence[int | None]
+) -> Run:
+    """What most graphs are, without a loop, as the Python that inductor writes: half of what a small model takes goes
+    by around it."""
+    given, made = [f"i{n}" for n in range(len(inputs))], [f"o{n}" for n in range(len(outputs))]
+    lines = [
+        "def run(inputs):",
+        f" {''.join(f'{name}, ' for name in given)}= inputs" if given else " pass",
+        *(f" require({name}, *{shape_and_strides!r})" for name, shape_and_strides in zip(given, inputs, strict=True)),
+        *(f" {name} = empty(*w{n})" for n, name in enumerate(made)),
+        f" job(({''.join(f'address({name}), ' for name in (*given, *made))}))",
+        f" return [{', '.join('None' if n is None else made[n] for n in results)}]",
+    ]
+    names = {"require": _require, "empty": _empty, "address": _address, "job": job}
+    names |= {f"w{n}": each for n, each in enumerate(outputs)}
+    exec("\n".join(lines), names)
+    run: Run = names["run"]
+    return run

@@ -26,7 +26,7 @@ class Layout:
 
     def __init__(self, ports: Translated, graph: OrderedGraph) -> None:
         self.ports = ports
-        self.in_order = ports.outputs_at == list(range(ports.results)) and not any(port.size for port in ports.outputs)
+        self.has_sizes = any(port.size for port in ports.outputs)
         self._inputs = [graph.inputs.get(port.position, PLAIN) for port in ports.inputs]
         self._permuted = any(order.order is not None for order in self._inputs)
         first = {port.name: port.position for port in reversed(ports.outputs)}
