@@ -14,13 +14,17 @@ from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 
 
-def softmax(op: Op, x: Value, axes: Sequence[int], part: str = "") -> Value:
+def softmax(op: Op, x: Value, axes: Sequence[int], part: str = "", sink: Value | None = None) -> Value:
     """`exp(x - max)` times the reciprocal of its sum, computed once a row; a row of -inf gives NaN, as in the
-    reference. Only the result is rounded to half precision."""
+    reference. A `sink` is one more score of each row, whose weight is left out. Only the result is rounded to half
+    precision."""
     prefix = f"{part}_" if part else ""
     largest = op.reduce("max", axes, x=x, part=f"{prefix}max")
     power = op.map(_power(x), x=x, m=largest, part=f"{prefix}exp")
     total = op.reduce("sum", axes, "x", x=power, part=f"{prefix}sum")
+    if sink is not None:
+        text = f"s + exp({wide('x', sink.ttype)} - {wide('m', x.ttype)})"
+        total = op.map(text, s=total, x=sink, m=largest, part=f"{prefix}total")
     return op.map("x * (1.0 / s)", x.ttype, x=power, s=total, part=part)
 
 

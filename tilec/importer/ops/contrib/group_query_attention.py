@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from tilec.importer.compose import applied
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
+from tilec.importer.ops.contrib import windowed_cache
 from tilec.importer.ops.contrib.attention import refuse
 from tilec.importer.ops.contrib.heads import attended, columns, repeated_heads, split_heads
 from tilec.importer.ops.gather import require_range
+from tilec.importer.ops.movement import reshaped
 from tilec.importer.registry import CONTRIB, operator
-from tilec.importer.shapes import ShapeError, shape_text
+from tilec.importer.shapes import ShapeError, shape_text, size_of
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr
 
-_DEFAULTS = {"smooth_softmax": 0, "kv_cache_bit_width": 0, "sliding_window_cache": 0, "causal": 1, "qk_output": 0}
+_DEFAULTS = {"kv_cache_bit_width": 0, "qk_output": 0}
 
 
 @operator("GroupQueryAttention", domain=CONTRIB)
@@ -26,8 +28,8 @@ def _group_query_attention(op: Op) -> tuple[Value, ...]:
     Results of tokens behind the last valid one are those of a query that sees the valid ones only, as in onnxruntime.
     """
     refuse(op, _DEFAULTS)
-    if any(op.optional(i) is not None for i in range(11, 16)) or op.wants(3):
-        raise op.unsupported("sinks, quantised caches, normalised queries or scores as an output")
+    if any(op.optional(i) is not None for i in range(12, 17)) or op.wants(3):
+        raise op.unsupported("quantised caches, normalised queries, lengths of chunks or scores as an output")
     heads, groups = op.integer("num_heads"), op.integer("kv_num_heads")
     q, k, v = _projections(op, heads, groups)
     length, total = q.shape[1], op.single(6)
@@ -42,16 +44,34 @@ def _group_query_attention(op: Op) -> tuple[Value, ...]:
     if op.integer("do_rotary"):
         q, k = _rotated(op, q, heads, earlier, "q"), _rotated(op, k, groups, earlier, "k")
     past = op.optional(3), op.optional(4)
-    _require_caches(op, length, total, [cache for cache in past if cache is not None])
-    keys = _present(op, past[0], split_heads(op, k, groups, "k"), earlier, total, 1)
-    values = _present(op, past[1], split_heads(op, v, groups, "v"), earlier, total, 2)
-    query = split_heads(op, q, heads, "q")
-    terms = [_window(op, query, keys, earlier, last)]
-    terms += [op.value(10)] if op.optional(10) is not None else []
-    k, v = repeated_heads(op, keys, heads, "keys"), repeated_heads(op, values, heads, "values")
+    query, k, v = split_heads(op, q, heads, "q"), split_heads(op, k, groups, "k"), split_heads(op, v, groups, "v")
     window = op.integer("local_window_size", -1)
-    result = attended(op, query, k, v, terms, op.number("softcap"), "attended_tokens" if window > 0 else "")
+    if op.integer("sliding_window_cache"):
+        if past[0] is None or past[1] is None or window < 1 or not op.integer("causal", 1):
+            raise op.invalid("a cache of a sliding window without a cache or without a window")
+        _require_caches(op, length, total, [past[0], past[1]], windowed=True)
+        rows = windowed_cache.windowed(op, past[0], earlier, last, window)
+        keys, values = (windowed_cache.kept(op, p, n, rows, o) for p, n, o in ((past[0], k, 1), (past[1], v, 2)))
+        k, v = windowed_cache.seen(op, past[0], k, "seen_keys"), windowed_cache.seen(op, past[1], v, "seen_values")
+        terms = [windowed_cache.mask(op, query, rows, window)]
+    else:
+        _require_caches(op, length, total, [cache for cache in past if cache is not None])
+        k, v = keys, values = _present(op, past[0], k, earlier, total, 1), _present(op, past[1], v, earlier, total, 2)
+        terms = [_window(op, query, keys, earlier, last)]
+    terms += [op.value(10)] if op.optional(10) is not None else []
+    k, v = repeated_heads(op, k, heads, "keys"), repeated_heads(op, v, heads, "values")
+    part = "attended_tokens" if window > 0 else ""
+    result = attended(op, query, k, v, terms, op.number("softcap"), part, _sink(op, heads))
     return (result if window <= 0 else _of_some_keys(op, result, earlier, last, window)), keys, values
+
+
+def _sink(op: Op, heads: int) -> Value | None:
+    """One more score of each head, whose weight is left out: a given one, or 0."""
+    given = op.optional(11)
+    if given is None:
+        return op.full((), 0.0, "f32", part="sink") if op.integer("smooth_softmax") == 1 else None
+    op.require_same(size_of(given.shape), Const(heads), "a sink of each head")
+    return reshaped(op, given, (Const(1), Const(heads), Const(1), Const(1)), part="sink")
 
 
 def _projections(op: Op, heads: int, groups: int) -> tuple[Value, Value, Value]:
@@ -90,7 +110,7 @@ def _rotated(op: Op, x: Value, heads: int, earlier: Value, part: str) -> Value:
     )
 
 
-def _require_caches(op: Op, new: Expr, total: Expr, caches: Sequence[Value]) -> None:
+def _require_caches(op: Op, new: Expr, total: Expr, caches: Sequence[Value], windowed: bool = False) -> None:
     """Caches of keys and values hold as many tokens: the earlier ones, or room for all of them."""
     op.sizes.demand(formula("s <= t", s=new, t=total), "all tokens are new ones and earlier ones")
     for cache in caches:
@@ -99,6 +119,8 @@ def _require_caches(op: Op, new: Expr, total: Expr, caches: Sequence[Value]) -> 
         op.require_same(cache.shape[2], caches[0].shape[2], "tokens of both caches")
     if not caches:
         op.require_same(total, new, "all tokens and new tokens")
+        return
+    if windowed:
         return
     fits = formula("t == p + s or t <= p", t=total, p=caches[0].shape[2], s=new)
     op.sizes.demand(fits, "a cache has the earlier tokens, or room for all")
@@ -129,7 +151,10 @@ def _window(op: Op, q: Value, k: Value, earlier: Value, last: Value) -> Value:
     axes = op.axes_of((q.shape[0], Const(1), q.shape[2], k.shape[2]))
     batch, _, row, key = (axis.var for axis in axes)
     place = formula("n + i", n=earlier.access([batch]), i=row)
-    inside = formula("t <= minimum(place, last)", t=key, place=place, last=last.access([batch]))
+    latest = formula(
+        "minimum(place, last)" if op.integer("causal", 1) else "last", place=place, last=last.access([batch])
+    )
+    inside = formula("t <= latest", t=key, latest=latest)
     window = op.integer("local_window_size", -1)
     if window > 0:
         inside = formula("inside and t > place - w", inside=inside, t=key, place=place, w=window)

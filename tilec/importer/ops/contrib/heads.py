@@ -74,9 +74,17 @@ def extended(op: Op, past: Value | None, new: Value, part: str, output: int = 0)
 
 
 def attended(
-    op: Op, q: Value, k: Value, v: Value, terms: Sequence[Value] = (), softcap: float = 0.0, part: str = ""
+    op: Op,
+    q: Value,
+    k: Value,
+    v: Value,
+    terms: Sequence[Value] = (),
+    softcap: float = 0.0,
+    part: str = "",
+    sink: Value | None = None,
 ) -> Value:
-    """`softmax(scale * Q K^T + terms) V` joined to `[b, s, channels]`; `terms` broadcast to `[b, n, s, t]`."""
+    """`softmax(scale * Q K^T + terms) V` joined to `[b, s, channels]`; `terms` broadcast to `[b, n, s, t]`, and a
+    `sink`, one more score of each row, to `[b, n, s, 1]`."""
     scale = scale_of(op, q.shape[3], q.ttype)
     op.require_same(q.shape[3], k.shape[3], "channels of a head of queries and keys")
     op.require_same(k.shape[2], v.shape[2], "tokens of keys and values")
@@ -95,7 +103,8 @@ def attended(
         text += f" + {wide(f't{number}', term.ttype)}"
         operands[f"t{number}"] = term
     scores = op.elementwise(text, operands, q.ttype, part="scores")
-    return joined_heads(op, product(op, softmax(op, scores, (3,), part="weights"), v, part="attended"), part)
+    weights = softmax(op, scores, (3,), part="weights", sink=sink)
+    return joined_heads(op, product(op, weights, v, part="attended"), part)
 
 
 def causal(op: Op, q: Value, k: Value, excluded: float) -> Value:
