@@ -6,7 +6,6 @@ import re
 import pytest
 
 from cli import models
-from tilec.bench import InputsRefusedError
 
 FEW = ("--processes", 1, "--rounds", 2)
 
@@ -114,17 +113,6 @@ def test_a_plan_for_another_device_cannot_be_timed(cli, tmp_path):
     ran = cli("bench", "model.tilec")
     assert ran.code == 2
     assert "cannot run here" in ran.err
-
-
-def test_refused_inputs_are_told_to_be_drawn_and_which_there_are(cli, build, monkeypatch):
-    def refuse(*_):
-        raise InputsRefusedError("onnxruntime cannot run the model", "model.onnx")
-
-    monkeypatch.setattr("tilec.bench.time_interleaved", refuse)
-    ran = cli("bench", "model.tilec")
-    assert ran.code == 1
-    assert "model.onnx: onnxruntime cannot run the model" in ran.err
-    assert "Inputs were drawn at random. Take other sizes with --shape, or give inputs with --inputs" in ran.err
 
 
 def test_a_trace_has_an_event_for_every_group(cli, build, tmp_path):

@@ -48,7 +48,6 @@ def near(ours, theirs):
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.slow
 def test_layers_are_whole_and_of_any_length(tmp_path, monkeypatch):
     models, translate = [], compiled_graph.translate
     monkeypatch.setattr(compiled_graph, "translate", lambda *args: models.append(translate(*args)) or models[-1])

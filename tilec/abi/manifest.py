@@ -171,6 +171,9 @@ class Manifest:
 
     A model with symbols has `sizes`: `arena_bytes` and the widths of its segments stand there, and working memory that
     depends on sizes. `gpu` are the kernels of a model for a GPU, which has no library.
+
+    `states` are pairs of an input and the output that is its memory updated in place: where they lie apart, the input
+    is copied to the output before a run.
     """
 
     abi: int
@@ -190,6 +193,7 @@ class Manifest:
     sizes: ShapeProgram | None = None
     gpu: GpuCode | None = None
     defaults: tuple[DefaultSpec, ...] = ()
+    states: tuple[tuple[int, int], ...] = ()
 
     @property
     def interface(self) -> str:
@@ -201,7 +205,7 @@ class Manifest:
         plain = {name: everything.get(name) for name in ("abi", "arena_bytes", "inputs", "outputs", "scratch_bytes")}
         calls = [{name: call.get(name) for name in ("inputs", "outputs")} for call in everything.get("calls", ())]
         more = {"segments": everything["segments"], "taken": everything.get("taken"), "calls": calls}
-        more |= {"sizes": everything["sizes"]} if "sizes" in everything else {}
+        more |= {name: everything[name] for name in ("sizes", "states") if name in everything}
         return digest_object({**plain, **more, "constants": [(c.bytes, c.offset % ALIGNMENT) for c in self.constants]})
 
     @property
@@ -227,6 +231,13 @@ class Manifest:
                 raise ValueError(f"there is a range of input {each.input}, which is no tensor")
             if each.column is not None and not 0 <= each.column[0] < len(self.inputs[each.input].shape or ()):
                 raise ValueError(f"there is a range of a dimension that input {each.input} does not have")
+        for given, made in self.states:
+            if not (0 <= given < len(self.inputs) and 0 <= made < len(self.outputs)):
+                raise ValueError(f"input {given} and output {made} are a state, and are not there")
+            one, other = self.inputs[given], self.outputs[made]
+            same = isinstance(one, TensorSpec) and isinstance(other, TensorSpec) and one.shape == other.shape
+            if not same:
+                raise ValueError(f"{one.name} and {other.name} are a state, and have not the same shape")
         self._check_sizes()
         module, _, function = self.loader.partition(":")
         if not all(name.isidentifier() for name in (*module.split("."), function)):

@@ -121,7 +121,9 @@ def _call(call: Call, names: Mapping[str, str]) -> str:
 
 
 def _runs(call: Call) -> str:
-    """What runs a call: the end of a loop is no call of another runtime."""
+    """What runs a call: the end of a loop and an update of states are no calls of another runtime."""
+    if call.updates:
+        return "; ".join(f"{each.state}[{', '.join(map(text_of, each.place))}] in place" for each in call.updates)
     return f"loop {call.loop}" if call.loop else "onnxruntime"
 
 

@@ -45,10 +45,6 @@ def openvino_properties(threads: int) -> dict[str, str | int]:
     }
 
 
-class InputsRefusedError(TilecError):
-    """A peer has loaded a model and does not run it with the inputs that it is to be timed with."""
-
-
 def onnxruntime(model: Path, feeds: Mapping[str, Array], threads: int, providers: Sequence[str] = ()) -> Runner:
     """A runner of the model on providers of onnxruntime, that of CPUs the last, inputs and outputs bound to memory of
     the device that runs it."""
@@ -57,15 +53,11 @@ def onnxruntime(model: Path, feeds: Mapping[str, Array], threads: int, providers
     begin = time.perf_counter()
     try:
         session: Any = ort.InferenceSession(str(model), options, [*providers, CPU])
-    except Exception as error:  # its exceptions share no base class
-        raise TilecError(f"onnxruntime cannot load the model: {str(error).splitlines()[0]}", model.name) from error
-    seconds = time.perf_counter() - begin
-    names = [output.name for output in session.get_outputs()]
-    try:
+        seconds = time.perf_counter() - begin
+        names = [output.name for output in session.get_outputs()]
         values = dict(zip(names, session.run(names, dict(feeds)), strict=True))
     except Exception as error:  # its exceptions share no base class
-        message = f"onnxruntime cannot run the model: {str(error).splitlines()[0]}"
-        raise InputsRefusedError(message, model.name) from error
+        raise TilecError(f"onnxruntime cannot run the model: {str(error).splitlines()[0]}", model.name) from error
     binding, memory = session.io_binding(), "cuda" if providers else "cpu"
     for name, array in feeds.items():
         binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array), memory, 0))

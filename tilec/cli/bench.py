@@ -13,7 +13,7 @@ from tilec.cli.console import Console
 from tilec.cli.import_ import folder_of
 from tilec.cli.options import MOST_THREADS, AsJson, Device, flags, job_on_device
 from tilec.cli.shape_flags import parse_shapes
-from tilec.errors import TilecError, UsageError, did_you_mean
+from tilec.errors import UsageError, did_you_mean
 from tilec.pipeline import FILES, Job, StageInput, compile_model, model_file, read_source
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _timed(
 
     Raises UsageError for sizes that the plan does not have or allow.
     """
-    from tilec.bench import InputsRefusedError, time_interleaved
+    from tilec.bench import time_interleaved
     from tilec.importer.upgrade_opset import modern_file
     from tilec.ir.bind_plan import complete_sizes
     from tilec.ir.codec import plan_from_json
@@ -212,12 +212,5 @@ def _timed(
     if there:
         console.note(f"bench {read.name} at {sizes_text(there)}")
     feeds = random_inputs(read, draw, there) if inputs is None else feeds_of(read, InputFile(inputs))
-    try:
-        with modern_file(model) as newer, console.stage(f"bench {read.name}") as advance:
-            return time_interleaved(build.folder, newer, feeds, peers, timing, advance)
-    except InputsRefusedError as error:
-        if inputs is not None:
-            raise
-        drawn = f"Inputs were drawn at random{f' at {sizes_text(there)}' if there else ''}. "
-        hint = f"{drawn}Take other sizes with --shape, or give inputs with --inputs FILE.npz: {', '.join(feeds)}."
-        raise TilecError(error.message, error.place, hint) from error
+    with modern_file(model) as newer, console.stage(f"bench {read.name}") as advance:
+        return time_interleaved(build.folder, newer, feeds, peers, timing, advance)

@@ -107,12 +107,21 @@ def _graph(artifact: Artifact, path: Path) -> Facts:
         "inputs": [_port(graph, port) for port in graph.inputs],
         "outputs": [_port(graph, port) for port in graph.outputs],
         "symbols": list(graph.symbols),
+        **({"states": _states(graph)} if any(call.updates for call in graph.calls) else {}),
         "tensor_expressions": len(graph.nodes),
         "operators": dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
         "constants": len(graph.constants),
         "files": {name: digest[:_SHORT] for name, digest in graph.files.items()},
         **_placed(artifact.body),
     }
+
+
+def _states(graph: "Graph | Plan") -> Facts:
+    """Outputs that are states, with the elements of the input that rows become."""
+    from tilec.ir.text import text_of
+
+    updates = [pair for call in graph.calls for pair in zip(call.updates, call.outputs, strict=False)]
+    return {port.tensor: f"{each.state}[{', '.join(map(text_of, each.place))}] = {each.rows}" for each, port in updates}
 
 
 def _port(graph: "Graph", port: "Port") -> Facts:
@@ -147,6 +156,7 @@ def _plan(artifact: Artifact, path: Path, sizes: Mapping[str, int] | None = None
         **{name: facts[name] for name in ("groups", "stitched", "register_fused", "single")},
         **{name: value for name, value in numbers.items() if name not in ("groups", "levels")},
         "per_level": numbers["levels"],
+        **({"states": _states(plan)} if any(call.updates for call in plan.calls) else {}),
         **({"stale_costs": list(read.stale)} if read.stale else {}),
         **_energy(plan, known_device(source)),
         "prepared_weights": len(plan.prepared),

@@ -44,14 +44,17 @@ def codegen(
     if obstacle is not None:
         raise UnavailableError(obstacle.reason, hint=obstacle.fix)
     kernels = lower_plan(plan, folder, advance, lcm(ALIGNMENT, device.levels[0].alignment))
+    groups = {group.name for group in plan.groups}
     body: dict[str, Any] = {
         "arena": _arena(kernels),
         "constants": {name: encode(place) for name, place in kernels.weights.places.items()},
         "device": plan.device,
         "name": plan.name,
         "programs": write_programs(kernels, folder),
-        "steps": [encode(step) for step in kernels.steps],
+        "steps": [encode(step) for step in kernels.steps if step.group in groups],
     }
+    updates = [encode(step) for step in kernels.steps if step.group not in groups]
+    body |= {"updates": updates} if updates else {}
     if backend is not None:
         try:
             runtime = dict(backend.build(plan, kernels, device, options, folder, cache, observe, ahead, advance))

@@ -12,15 +12,16 @@ from tilec.codegen.kernel_sharing import renaming
 from tilec.codegen.prepare_weights import Weights, prepare_weights
 from tilec.codegen.shape_program import NumberBuilder, Numbers, symbols_as_numbers
 from tilec.codegen.sized_arena import SizedArena, SizedLife, sized_arena
+from tilec.codegen.state_updates import state_updates
 from tilec.codegen.symbol_sources import symbol_parts
 from tilec.errors import ArtifactError
 from tilec.ir.algebra import simplify_scalar
 from tilec.ir.call_segments import call_results, loop_spans, segment_of
 from tilec.ir.equal_sizes import group_where, plan_where
 from tilec.ir.expr import Binary, Const, Expr, constant_value
-from tilec.ir.expr import Call as Function
 from tilec.ir.graph import Call
 from tilec.ir.memory_plan import Arena, Life, plan_memory
+from tilec.ir.negation import negation
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Program
 from tilec.ir.sizes import algebra_ranges, pivot_sizes
@@ -90,8 +91,13 @@ def lower_plan(plan: Plan, folder: Path, advance: Advance, alignment: int = ALIG
             tensors = tuple(names[buffer.tensor] for buffer in programs[variant.kernel].parameters)
             steps.append(Step(group.name, variant.kernel, tensors, segment, guard))
         advance(done + 1, len(plan.groups), "lower")
-    steps.sort(key=lambda step: step.segment)
     check_layouts(plan, [(step.group, step.kernel, step.tensors) for step in steps], programs)
+    for update in state_updates(plan):
+        kernel = update.program.name
+        programs.setdefault(kernel, update.program)
+        groups.setdefault(kernel, update.group)
+        steps.append(Step(update.group.name, kernel, update.tensors, update.segment))
+    steps.sort(key=lambda step: step.segment)
     weights = prepare_weights(plan, folder, folder, advance)
     lives = _lives(plan, tuple(steps))
     if not plan.symbols:
@@ -114,23 +120,6 @@ def variants_alone(plan: Plan, group: Group) -> tuple[tuple[Group, Expr], ...]:
             alone.append((replace(group, variants=(variant,)), guard))
         earlier = simplify_scalar(Binary("and", earlier, negation(variant.guard)), ranges)
     return tuple(alone)
-
-
-def negation(condition: Expr) -> Expr:
-    """The opposite of a condition."""
-    match condition:
-        case Const(bool() as value):
-            return Const(not value)
-        case Binary(op, left, right) if op in _OPPOSITE:
-            return Binary(_OPPOSITE[op], left, right)
-        case Binary("and" | "or" as op, left, right):
-            return Binary("or" if op == "and" else "and", negation(left), negation(right))
-        case Function("not", (inner,)):
-            return inner
-    return Function("not", (condition,))
-
-
-_OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 
 
 def _legal(program: Program, group: Group, variant: Variant, plan: Plan) -> Program:
@@ -169,6 +158,8 @@ def _lives(plan: Plan, steps: tuple[Step, ...]) -> dict[str, tuple[int, int]]:
                 first.setdefault(tensor, begin)
                 last[tensor] = max(end, last.get(tensor, end))
     for k, call in enumerate(plan.calls):
+        if call.updates:
+            continue
         last_step = sum(step.segment <= k for step in steps) - 1
         last |= {port.tensor: max(last[port.tensor], last_step) for port in call.inputs if port.tensor in first}
     for start, end in loop_spans(plan.calls):

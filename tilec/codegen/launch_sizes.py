@@ -10,6 +10,7 @@ from tilec.codegen.kernels import Kernels, Step
 from tilec.codegen.launch_table import Launch
 from tilec.codegen.shape_program import Number, NumberBuilder, Numbers, Size, largest, number_reference
 from tilec.codegen.symbol_sources import symbol_specs
+from tilec.ir.call_segments import outside_calls
 from tilec.ir.expr import Binary, Call, Const, Expr, Var, as_expr, constant_value
 from tilec.ir.plan import Plan
 from tilec.ir.sizes import algebra_ranges
@@ -57,7 +58,9 @@ def shape_program(
 ) -> tuple[ShapeProgram, Numbers]:
     """The shape program of a model with these launches, and its numbers as expressions."""
     assert kernels.sized is not None
-    segments = [[launch for launch in launches if launch.segment == k] for k in range(len(plan.calls) + 1)]
+    segments = [
+        [launch for launch in launches if launch.segment == k] for k in range(len(outside_calls(plan.calls)) + 1)
+    ]
     extents = {text_of(extent): numbers.position(extent) for extent in _extents(plan)}
     conditions = [(each.holds, each.origin) for each in plan.constraints]
     specs = symbol_specs(plan)
@@ -84,7 +87,7 @@ def shape_program(
 
 def _extents(plan: Plan) -> Iterator[Expr]:
     """The extents that depend on sizes, of tensors and ranges that the manifest mentions."""
-    calls = [port for call in plan.calls for port in (*call.inputs, *call.outputs)]
+    calls = [port for call in outside_calls(plan.calls) for port in (*call.inputs, *call.outputs)]
     shapes = [plan.tensors[p.tensor].shape for p in (*plan.inputs, *plan.outputs, *calls) if p.tensor in plan.tensors]
     for extent in (*(extent for shape in shapes for extent in shape), *(each.extent for each in plan.ranges)):
         if constant_value(extent) is None:

@@ -26,6 +26,7 @@ from tilec.codegen.launch_sizes import LaunchSizes, shape_program
 from tilec.codegen.launch_table import Launch, PointerTable
 from tilec.codegen.shape_program import Numbers
 from tilec.codegen.tensor_places import TensorPlaces, extent_of
+from tilec.ir.call_segments import outside_segment
 from tilec.ir.expr import Expr
 from tilec.ir.plan import Plan
 
@@ -39,7 +40,8 @@ class Model(Generic[Code]):
 
     `arena_bytes` is the size of the memory that arguments of space "arena" lie in; `threads` the default number
     of threads (None: one per usable CPU). Results of `calls` count as inputs behind `inputs`; `taken`, `ranges`,
-    `defaults` and `sizes` as in `Manifest`. With symbols, `numbers` are the expressions that `sizes` has as text.
+    `defaults`, `states` and `sizes` as in `Manifest`. With symbols, `numbers` are the expressions that `sizes` has as
+    text.
     """
 
     functions: Mapping[str, Code]
@@ -56,6 +58,7 @@ class Model(Generic[Code]):
     defaults: tuple[DefaultSpec, ...] = ()
     sizes: ShapeProgram | None = None
     numbers: Numbers | None = None
+    states: tuple[tuple[int, int], ...] = ()
 
     @property
     def started(self) -> tuple[Launch, ...]:
@@ -87,6 +90,7 @@ class Model(Generic[Code]):
             taken=self.taken,
             ranges=self.ranges,
             defaults=self.defaults,
+            states=self.states,
             sizes=self.sizes,
             gpu=gpu,
         )
@@ -98,6 +102,13 @@ def _ranges(plan: Plan) -> tuple[IndexSpec, ...]:
     return tuple(
         IndexSpec(numbers[r.tensor], extent_of(r.extent), r.node, r.column, r.wraps, r.besides) for r in plan.ranges
     )
+
+
+def _states(plan: Plan) -> tuple[tuple[int, int], ...]:
+    """Inputs and outputs that are one memory."""
+    inputs, outputs = ({port.tensor: n for n, port in enumerate(ports)} for ports in (plan.inputs, plan.outputs))
+    updates = [pair for call in plan.calls for pair in zip(call.updates, call.outputs, strict=False)]
+    return tuple((inputs[update.state], outputs[port.tensor]) for update, port in updates)
 
 
 def _segment(launches: Sequence[Launch], number: int) -> Segment:
@@ -139,7 +150,7 @@ def model_of(
             tasks=sizes.tasks(step, code[step.kernel].tasks),
             scratch_bytes=sizes.size(code[step.kernel].scratch_bytes),
             grain=sizes.size(code[step.kernel].grain),
-            segment=step.segment,
+            segment=outside_segment(step.segment, plan.calls),
             group=step.group,
             sizes=sizes.symbols(code[step.kernel].symbols),
             shared=shared.get(step.group, ""),
@@ -159,6 +170,7 @@ def model_of(
         taken=places.taken,
         ranges=_ranges(plan),
         defaults=tuple(DefaultSpec(each.name, each.ttype, each.shape, each.sha256) for each in plan.defaults),
+        states=_states(plan),
     )
     if sizes.numbers is None:
         return model

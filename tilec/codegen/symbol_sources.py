@@ -11,6 +11,7 @@ from typing import Literal
 
 from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnsupportedError
+from tilec.ir.call_segments import outside_calls
 from tilec.ir.expr import Var, variables
 from tilec.ir.graph import Port
 from tilec.ir.plan import Plan
@@ -57,13 +58,13 @@ def symbol_specs(plan: Plan) -> tuple[SymbolSpec, ...]:
 
 def symbol_parts(plan: Plan) -> Mapping[str, int]:
     """Symbol -> the part of the numbers that it belongs to: 0 from inputs, k from a result of call k - 1."""
-    call_of = [number for number, call in enumerate(plan.calls, 1) for _ in call.outputs]
+    call_of = [number for number, call in enumerate(outside_calls(plan.calls), 1) for _ in call.outputs]
     return {spec.name: 0 if spec.space == "input" else call_of[spec.at] for spec in symbol_specs(plan)}
 
 
 def _telling_dimensions(plan: Plan) -> Iterator[tuple[str, Source]]:
     """Every dimension that tells a symbol: inputs first, and of these and of results those that are a symbol first."""
-    results = [port for call in plan.calls for port in call.outputs]
+    results = [port for call in outside_calls(plan.calls) for port in call.outputs]
     spaces: tuple[tuple[Space, Sequence[Port]], ...] = (("input", plan.inputs), ("result", results))
     for space, ports in spaces:
         shapes = [plan.tensors[port.tensor].shape if port.tensor in plan.tensors else () for port in ports]

@@ -19,6 +19,7 @@ from tilec.abi.manifest import (
 from tilec.codegen.kernels import Kernels, Step, size_of
 from tilec.codegen.launch_table import Argument
 from tilec.codegen.shape_program import Number, NumberBuilder, Size
+from tilec.ir.call_segments import outside_calls
 from tilec.ir.expr import Expr, constant_value
 from tilec.ir.graph import Port
 from tilec.ir.plan import Plan
@@ -38,7 +39,7 @@ class TensorPlaces:
         self._kernels = kernels
         self._numbers = numbers
         self._inputs = {port.tensor: i for i, port in enumerate(plan.inputs)}
-        results = [port.tensor for call in plan.calls for port in call.outputs]
+        results = [port.tensor for call in outside_calls(plan.calls) for port in call.outputs]
         self._results = {tensor: i for i, tensor in enumerate(results)}
         self._outputs = {port.tensor: i for i, port in enumerate(plan.outputs) if port.tensor not in self._results}
         self._files = sorted(kernels.weights.files)
@@ -77,7 +78,7 @@ class TensorPlaces:
                 call.loop,
                 call.carried,
             )
-            for call in self._plan.calls
+            for call in outside_calls(self._plan.calls)
         )
 
     def files(self, folder: Path) -> tuple[WeightsFile, ...]:

@@ -81,10 +81,12 @@ class SerialLoop:
 
 
 class Builder:
-    """Nodes and constants collected so far; tensors and iterators are not called like one of the `symbols`."""
+    """Nodes and constants collected so far; tensors and iterators are not called like one of the `symbols`. `states`
+    are inputs of the model that are updated in place."""
 
-    def __init__(self, symbols: Iterable[str], facts: SizeFacts = NO_FACTS) -> None:
+    def __init__(self, symbols: Iterable[str], facts: SizeFacts = NO_FACTS, states: Collection[str] = ()) -> None:
         self._symbols = frozenset(symbols)
+        self._states = states
         self.names = Names(self._symbols)
         self.sizes = AssumedSizes(facts, self.names)
         self._values: dict[str, Value] = {}
@@ -101,6 +103,10 @@ class Builder:
     def input(self, name: str, shape: Sequence[Expr], ttype: str) -> Value:
         """A tensor provided by the caller of the model."""
         return self._add(Value(self.names.take(name), extents(shape), ttype))
+
+    def is_state(self, value: Value) -> bool:
+        """Whether a tensor is updated in place, if an operator allows that."""
+        return value.name in self._states
 
     def result(self, name: str, shape: Sequence[Expr], ttype: str, segment: int) -> Value:
         """A tensor that onnxruntime computes; compiled nodes can read it from segment `segment` on."""

@@ -38,6 +38,7 @@ from tilec.importer.names import identifier
 from tilec.importer.ports import InputPort, input_ports, readable, require_types
 from tilec.importer.retype import Formats, format_of, retype
 from tilec.importer.roundings import Compute, roundings_of
+from tilec.importer.states import Pairs, with_states
 from tilec.importer.translate import Translator
 from tilec.importer.upgrade_opset import modern
 from tilec.importer.value import Value
@@ -102,13 +103,14 @@ def import_model(
     fallback: Allowed = "refuse",
     types: Formats = NO_FORMATS,
     compute: Compute = NO_COMPUTE,
+    state: Pairs = "separate",
 ) -> Imported:
     """Read an ONNX model as a graph of tensor expressions.
 
     The graph keeps the model's symbolic sizes; `tilec.ir.bind.bind` binds them afterwards. `sizes` binds some from the
     start, for models whose shapes cannot be decided otherwise. Nodes that cannot be translated go into clusters for
     onnxruntime where `fallback` allows their operators. `types` are formats that weights are rounded to, `compute` says
-    how products with weights of few bits may be computed.
+    how products with weights of few bits may be computed. `state` says which inputs and outputs share memory.
 
     Raises UsageError (no such file, no such symbol), ConfigError (not a valid ONNX model) and UnsupportedModelError
     with every node that cannot be translated and may not fall back.
@@ -129,7 +131,9 @@ def import_model(
     nodes = ordered(graph.node, names, model.file)
     opaque = [info for info in given if info not in tensors]
     context = Context(model.file, opset, functions_of(model.proto.functions, model.file))
-    builder, scope, fallbacks, asked = _placed(nodes, ports, opaque, SizeFacts(symbols), context, model, types)
+    builder, scope, fallbacks, asked = _placed(
+        nodes, ports, opaque, SizeFacts(symbols), context, model, types, _states(state, ports)
+    )
     require_results(model, nodes, scope)
     needed = tuple(port.name for port in ports if port.name in asked)
     refused = [each.why for each in fallbacks.fallen if not _may_fall_back(each.node, fallback, context.functions)]
@@ -141,7 +145,14 @@ def import_model(
         name or path.stem, inputs, outputs, builder, fallbacks, scope, model, len(nodes), needed, types, compute
     )
     defaults = defaults_of(model, graph.input)
-    return replace(made, graph=replace(made.graph, defaults=defaults), bound=tuple(sizes))
+    graph = with_states(replace(made.graph, defaults=defaults), state, model.file)
+    return replace(made, graph=graph, bound=tuple(sizes))
+
+
+def _states(state: Pairs, ports: Sequence[InputPort]) -> frozenset[str]:
+    """The tensors of the inputs that are updated in place where that is possible."""
+    named = state if isinstance(state, Mapping) else {port.name for port in ports if state == "in-place"}
+    return frozenset(identifier(name, "t") for name in named)
 
 
 def _placed(
@@ -152,6 +163,7 @@ def _placed(
     context: Context,
     model: Model,
     types: Formats,
+    states: Collection[str],
 ) -> tuple[Builder, Scope, Fallbacks, set[str]]:
     """All nodes translated or left to onnxruntime, and the inputs whose contents would have been required.
 
@@ -167,7 +179,7 @@ def _placed(
     asked: set[str] = set()
     fewest: float = inf
     while True:
-        builder = Builder((*facts.solvable, *facts.values), facts)
+        builder = Builder((*facts.solvable, *facts.values), facts, states)
         scope = _scope(builder, [_reduced(port, facts) for port in ports], opaque, model, types)
         fallbacks = Fallbacks(builder, model)
         _translate(nodes, scope, context, forced, fallbacks)

@@ -41,6 +41,16 @@ def call_results(calls: Sequence[Call], tensors: Mapping[str, Tensor]) -> tuple[
     return tuple(Port(p.tensor, p.tensor) for call in calls for p in call.outputs if p.tensor in tensors)
 
 
+def outside_calls(calls: Sequence[Call]) -> tuple[Call, ...]:
+    """The calls at which a run leaves compiled code: all but those that update states."""
+    return tuple(call for call in calls if not call.updates)
+
+
+def outside_segment(segment: int, calls: Sequence[Call]) -> int:
+    """The number of calls before a segment at which a run leaves compiled code."""
+    return len(outside_calls(calls[:segment]))
+
+
 def loop_spans(calls: Sequence[Call]) -> tuple[tuple[int, int], ...]:
     """Numbers of the calls that start and end each serial loop; its body are the segments between them."""
     spans, open_ = [], list[int]()

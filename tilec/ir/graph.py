@@ -114,6 +114,18 @@ LoopPart = Literal["", "start", "end"]
 
 
 @dataclass(frozen=True, slots=True)
+class Update:
+    """Rows that are written into a state in place. `state` is an input of the model, and an output is the state
+    afterwards, in the same memory: element `iterators` of the tensor `rows` becomes the element `place` of it, all
+    others stay. A place may read tensors at iterators."""
+
+    rows: str
+    state: str
+    iterators: tuple[str, ...]
+    place: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A cluster of the model's nodes that onnxruntime runs (fallback as in BladeDISC's plugin mode). `file` is the ONNX
     file with the nodes, `inputs` and `outputs` pair names there with tensors and opaque values of the graph; `data` are
@@ -124,6 +136,9 @@ class Call:
     the first dimension the steps take in turn, as many as there are steps; its outputs are these values of one step.
     The `end` reads the next values of the carried tensors, then tensors that are stacked along a new first dimension;
     its outputs are the last values and the stacks.
+
+    A call with `updates`, one for each of its outputs, is compiled: it writes rows into states in place, and whoever
+    reads these runs behind it. `file` is only its name, too.
     """
 
     file: str
@@ -133,10 +148,13 @@ class Call:
     symbols: tuple[str, ...] = ()
     loop: LoopPart = ""
     carried: int = 0
+    updates: tuple[Update, ...] = ()
 
     def __post_init__(self) -> None:
         for name in (self.file, *self.data):
             require_inside(name)
+        if self.updates and len(self.updates) != len(self.outputs):
+            raise ValueError(f"{self.file} updates {len(self.updates)} states and has {len(self.outputs)} outputs")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,16 @@ Combine = Literal["none", "sum", "max", "min", "prod"]
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where the elements of a parameter lie in a larger tensor of some shape, the state that they update: the element
+    at `iterators` is the element `index` of it. An index may read other parameters."""
+
+    shape: tuple[Expr, ...]
+    iterators: tuple[str, ...]
+    index: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Buffer:
     """A window `[lo, hi)` onto `tensor`, stored at `level`.
 
@@ -29,6 +39,8 @@ class Buffer:
     `offset` is its place in bytes, from the start of an instance of its level, or of the pool that the level shares
     (`tilec.ir.address_spaces`): there lie its copies, one after another, for each iteration that a unit executes
     concurrently. None at a level without addresses, and for parameters, whose addresses the caller passes.
+
+    A parameter with a `place` is part of the tensor whose address the caller passes.
     """
 
     name: str
@@ -43,6 +55,7 @@ class Buffer:
     offset: Expr | None = None
     pad: int = 0
     swizzle: int = 0
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)

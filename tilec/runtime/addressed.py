@@ -5,6 +5,8 @@ What a run of arrays looks up, checks and allocates each time is settled once fo
 
 from __future__ import annotations
 
+import ctypes
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -35,13 +37,21 @@ class AddressedExecutor(Executor, Protocol):
 class AddressedCall:
     """A model at one set of shapes. `run` takes the addresses of its tensors, which are C-contiguous in host memory,
     inputs before outputs: the caller keeps them alive, has let `check` see indices, and lets no output overlap another
-    tensor.
+    tensor, but for the input of its own state, with which it may share its address.
 
-    `outputs` are the shapes and types of elements of the results, `indexed` the numbers of the inputs that are indices.
+    `outputs` are the shapes and types of elements of the results, `indexed` the numbers of the inputs that are indices,
+    `states` pairs of an input and an output that are one memory.
     """
 
-    def __init__(self, run: RunOn, ports: BoundPorts, ranges: Sequence[IndexSpec] | None = None) -> None:
+    def __init__(
+        self,
+        run: RunOn,
+        ports: BoundPorts,
+        ranges: Sequence[IndexSpec] | None = None,
+        states: Sequence[tuple[int, int]] = (),
+    ) -> None:
         self.run = run
+        self.states = tuple(states)
         self._ports = ports
         self._ranges = ports.ranges if ranges is None else ranges
         specs = [spec for spec in ports.outputs if isinstance(spec, TensorSpec)]
@@ -55,13 +65,32 @@ class AddressedCall:
             before()
             self.run(addresses)
 
-        return AddressedCall(run, self._ports, self._ranges)
+        return AddressedCall(run, self._ports, self._ranges, self.states)
 
     def unchecked(self, nodes: Collection[str]) -> AddressedCall:
         """This call, where something else compares the indices that these nodes of the model take."""
-        return AddressedCall(self.run, self._ports, [each for each in self._ranges if each.node not in nodes])
+        left = [each for each in self._ranges if each.node not in nodes]
+        return AddressedCall(self.run, self._ports, left, self.states)
 
     def check(self, arrays: Sequence[Any]) -> None:
         """Raise UsageError for an input with an element that is no index where one is needed; only the arrays of the
         inputs in `indexed` are looked at."""
         check_indices(self._ranges, self._ports.inputs, arrays)
+
+
+def updating(run: RunOn, ports: BoundPorts, states: Sequence[tuple[int, int]]) -> RunOn:
+    """Runs that copy what a state was before to where it is updated, if it does not lie there."""
+    copies = []
+    for given, made in states:
+        spec = ports.inputs[given]
+        assert isinstance(spec, TensorSpec)
+        size = math.prod(spec.bound_shape) * numpy_dtype(spec.ttype).itemsize
+        copies.append((given, len(ports.inputs) + made, size))
+
+    def copied(addresses: Sequence[int]) -> None:
+        for source, target, size in copies:
+            if addresses[source] != addresses[target]:
+                ctypes.memmove(addresses[target], addresses[source], size)
+        run(addresses)
+
+    return copied if copies else run

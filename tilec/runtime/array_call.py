@@ -43,6 +43,7 @@ class ArrayCall:
         self._inputs = _described(ports.inputs)
         self._outputs = _described(ports.outputs)
         sizes = [-(-math.prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT for _, shape, dtype in self._outputs]
+        self._states = {made: given for given, made in call.states}
         *offsets, self._bytes = accumulate(sizes, initial=0)
         self._placed = list(zip(self._outputs, offsets, strict=True))
 
@@ -117,7 +118,7 @@ class ArrayCall:
         spans: list[Span] = [(at, at + array.nbytes, False) for at, array in zip(addresses, inputs, strict=True)]
         results: Results = {}
         used = 0
-        for name, shape, dtype in self._outputs:
+        for number, (name, shape, dtype) in enumerate(self._outputs):
             array: Any = out.get(name)
             if array is None:
                 array = self._make(shape, dtype)
@@ -126,6 +127,9 @@ class ArrayCall:
             else:
                 return None
             begin = address(array)
+            state = self._states.get(number)
+            if state is not None and begin == addresses[state]:
+                spans[state] = (begin, begin, False)
             spans.append((begin, begin + array.nbytes, True))
             addresses.append(begin)
             results[name] = array

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from tilec.abi.manifest import DefaultSpec, IndexSpec, OpaqueSpec, PortSpec, Ten
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.types import numpy_dtype
 from tilec.runtime.device_array import DeviceArray, device_array
-from tilec.runtime.memory import aligned_array
+from tilec.runtime.memory import address, aligned_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MakeArray = Callable[[tuple[int, ...], "np.dtype[Any]"], "NDArray[Any]"]
 """Makes an uninitialised array of a shape and a type."""
+
+NO_STATES: Mapping[int, int] = MappingProxyType({})
 
 _COPY = "Copy it to host memory first."
 
@@ -105,18 +108,19 @@ def gather_outputs(
     taken: Collection[int] = (),
     on_device: bool = False,
     make: MakeArray = aligned_array,
-) -> "list[NDArray[Any] | DeviceArray | None]":
+    states: Mapping[int, int] = NO_STATES,
+) -> "list[Any]":
     """Arrays to compute into, in the order of `specs`: the caller's where they can be used directly, else those that
     `make` makes.
 
     Outputs of the numbers in `taken` are computed by calls and have none. Code that runs `on_device` writes to arrays
-    of its GPU, too.
+    of its GPU, too. `states` maps outputs to the inputs whose memory they may have.
 
     A caller's array that is not C-contiguous, or may overlap an input or another output, is replaced by a
     fresh one to be copied from afterwards. Raises UsageError for an unknown name, another element type or
     shape, or an array that cannot be written.
     """
-    arrays: list[NDArray[Any] | DeviceArray | None] = []
+    arrays: list[Any] = []
     used = 0
     for number, spec in enumerate(specs):
         array = out.get(spec.name)
@@ -129,10 +133,17 @@ def gather_outputs(
         if number in taken or isinstance(spec, OpaqueSpec):
             arrays.append(None)
             continue
-        arrays.append(output_array(spec, array, (*inputs, *arrays), make))
+        state = inputs[states[number]] if number in states else None
+        others = [each for each in inputs if each is not state or not same_memory(each, array)]
+        arrays.append(output_array(spec, array, (*others, *arrays), make))
     if used != len(out):
         _refuse_unknown("output", out, specs)
     return arrays
+
+
+def same_memory(one: Any, other: Any) -> bool:
+    """Whether two arrays of one shape and type are one memory."""
+    return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and address(one) == address(other)
 
 
 def output_array(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from tilec.abi.manifest import CallInput, DefaultSpec, Manifest, OpaqueSpec, PortSpec, TensorSpec, read_manifest
 from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnavailableError, UsageError
-from tilec.runtime.addressed import AddressedCall, AddressedExecutor, Shape
+from tilec.runtime.addressed import AddressedCall, AddressedExecutor, Shape, updating
 from tilec.runtime.array_call import ArrayCall
 from tilec.runtime.device_array import DeviceArray
 from tilec.runtime.executor import (
@@ -31,6 +31,7 @@ from tilec.runtime.feeds import (
     gather_inputs,
     gather_outputs,
     output_array,
+    same_memory,
     without_defaults,
 )
 from tilec.runtime.recycled_memory import RecycledMemory
@@ -110,6 +111,13 @@ class Session:
     def outputs(self) -> tuple[PortSpec, ...]:
         """The outputs that `run` returns, in this order."""
         return self._manifest.outputs
+
+    @property
+    def states(self) -> dict[str, str]:
+        """Inputs that are states -> the outputs that are the same memory updated in place: `out` may name the input's
+        own array for these."""
+        manifest = self._manifest
+        return {manifest.inputs[given].name: manifest.outputs[made].name for given, made in manifest.states}
 
     @property
     def symbols(self) -> tuple[SymbolSpec, ...]:
@@ -219,8 +227,8 @@ class Session:
     def _addressed(self, ports: BoundPorts) -> AddressedCall | None:
         if not self._is_whole(ports) or not isinstance(self._executor, AddressedExecutor):
             return None
-        run = self._executor.addressed(ports.numbers)
-        return None if run is None else AddressedCall(run, ports)
+        run, states = self._executor.addressed(ports.numbers), self._manifest.states
+        return None if run is None else AddressedCall(updating(run, ports, states), ports, None, states)
 
     def _run_prepared(
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]]"
@@ -265,7 +273,11 @@ class Session:
         if ports.ranges:
             check_indices(ports.ranges, ports.inputs, inputs)
         unmade = ports.later.union(self._taken) if ports.later else self._taken
-        outputs = gather_outputs(ports.outputs, out, inputs, unmade, self._on_device, self._memory.array)
+        states = {made: given for given, made in self._manifest.states}
+        outputs = gather_outputs(ports.outputs, out, inputs, unmade, self._on_device, self._memory.array, states)
+        for made, given in states.items():
+            if not same_memory(outputs[made], inputs[given]):
+                outputs[made][...] = inputs[given]
         return _Arrays(ports, out, inputs, list(outputs))
 
     def _has_tasks(self, run: SizedRun | None, segment: int, launch: int) -> bool:

@@ -20,6 +20,7 @@ from tilec.verify.outcome import Outcome
 from tilec.verify.references import PATIENCE
 from tilec.verify.remote import Remote
 from tilec.verify.runners import OnnxReference, Reference, write_watched
+from tilec.verify.state_updates import state_names
 
 _NO_FLOATS = "no float model is behind this one: it has no pairs of QuantizeLinear and DequantizeLinear"
 _HINT = "Quantise it more finely, or raise `verify.accuracy.relative` in the recipe."
@@ -102,7 +103,7 @@ def _outputs(model: Path, floats: onnx.ModelProto, cases: Sequence[Case]) -> lis
     with tempfile.TemporaryDirectory(prefix="tilec-") as folder:
         path = write_watched(model, floats, (), Path(folder))
         try:
-            with Remote("onnxruntime", Reference, path, None, model.parent) as reference:
+            with Remote("onnxruntime", Reference, path, None, model.parent, state_names(cases[0].plan)) as reference:
                 reference.ready()
                 return [reference.call("run", case.feeds) for case in cases]
         except TilecError:

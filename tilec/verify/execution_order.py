@@ -8,6 +8,7 @@ from typing import Any
 from tilec.ir.graph import Call
 from tilec.runtime.fallback import Fallback
 from tilec.runtime.serial_loop import LoopRun
+from tilec.verify.state_updates import updated
 
 
 def in_order(
@@ -23,6 +24,9 @@ def in_order(
             return
         call, fallback = calls[number], fallbacks[number]
         number += 1
+        if call.updates:
+            arrays |= updated(call, arrays)
+            continue
         values = [arrays[port.tensor] for port in call.inputs]
         if fallback is not None:
             results = fallback.run(values)

@@ -75,26 +75,6 @@ def index_limits(nodes: Sequence[Node], tensors: Mapping[str, Tensor], sources: 
     return limits
 
 
-def index_sums(nodes: Sequence[Node], tensors: Mapping[str, Tensor], sources: Sequence[str]) -> set[str]:
-    """The tensors of `sources` of which sums index, as those of a mask do that counts tokens."""
-    plain: dict[str, set[str]] = {
-        source: {source} for source in sources if TTYPES[tensors[source].ttype].kind != "float"
-    }
-    sums: dict[str, set[str]] = {}
-    found: set[str] = set()
-    for node in nodes:
-        read = [access.tensor for access in accesses(node.expr)]
-        for access in accesses(node.expr):
-            for inner in (e for index in access.index for e in walk(index) if isinstance(e, Access)):
-                found |= sums.get(inner.tensor, set())
-        if TTYPES[tensors[node.name].ttype].kind != "float":
-            direct, summed = (set[str]().union(*(of.get(each, set()) for each in read)) for of in (plain, sums))
-            is_sum = node.expr.reducer == "sum"
-            plain[node.name] = set() if is_sum else direct
-            sums[node.name] = summed | direct if is_sum else summed
-    return found
-
-
 def random_inputs(plan: Plan, draw: Draw, sizes: Mapping[str, int] = _NO_SIZES) -> dict[str, Array]:
     """One random array for every input of the model, by its name there, at these sizes of symbols, others at the sizes
     that decisions were made for; open extents of what only onnxruntime reads are `OPEN_EXTENT`."""
@@ -138,14 +118,12 @@ def random_tensors(
 
     Floating-point tensors are normal with the draw's mean and spread; integers that index are uniform below the
     extent they index, in `nodes` or by `ranges` (an index into a dimension of extent 1 is in no expression), those of a
-    column below the extent that it indexes; others with `choices` are one of these; bytes take all values; those whose
-    sums index begin with ones, at least half of them, and end with zeros, as masks of tokens do; other integers and
-    booleans are 0 or 1, as masks are.
+    column below the extent that it indexes; others with `choices` are one of these; bytes take all values; other
+    integers and booleans are 0 or 1, as masks are.
     Raises UnsupportedError for an unbound size.
     """
     generator = np.random.default_rng(draw.seed)
     limits = index_limits(nodes, tensors, names)
-    counting = index_sums(nodes, tensors, names)
     columns: dict[tuple[str, tuple[int, int]], int] = {}
     for each in ranges:
         if (extent := constant_value(each.extent)) is None:
@@ -170,9 +148,6 @@ def random_tensors(
             values *= np.float32(draw.spread)
             values += np.float32(draw.mean)
             result[name] = values.astype(dtype, copy=False)
-        elif name in counting and name not in limits and shape:
-            ends = generator.integers((shape[-1] + 1) // 2, shape[-1] + 1, (*shape[:-1], 1))
-            result[name] = (np.arange(shape[-1]) < ends).astype(dtype)
         elif name not in limits and choices.get(name):
             result[name] = generator.choice(np.array(choices[name], np.int64), shape).astype(dtype)
         elif draw.cautious and kind in ("int", "uint"):

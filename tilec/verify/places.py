@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilec.abi.manifest import CallInput, TensorSpec
+from tilec.ir.call_segments import outside_calls
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Plan
 
@@ -23,7 +24,7 @@ def memory_places(plan: Plan, kernels: Mapping[str, Any]) -> dict[str, CallInput
             places[tensor] = CallInput(tensor, "arena", offset["arena"], spec, offset["offset"])
         else:
             places[tensor] = CallInput(tensor, "arena", offset, spec)
-    results = [port.tensor for call in plan.calls for port in call.outputs]
+    results = [port.tensor for call in outside_calls(plan.calls) for port in call.outputs]
     places |= {port.tensor: CallInput(port.tensor, "input", i) for i, port in enumerate(plan.inputs)}
     places |= {port.tensor: CallInput(port.tensor, "output", i) for i, port in enumerate(plan.outputs)}
     return places | {tensor: CallInput(tensor, "result", i) for i, tensor in enumerate(results)}

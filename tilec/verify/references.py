@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tilec.errors import TilecError, UnavailableError
+from tilec.ir.call_segments import outside_calls
 from tilec.ir.plan import Plan
 from tilec.progress import Advance, unseen
 from tilec.verify.cases import Case
@@ -16,6 +17,7 @@ from tilec.verify.inputs import Draw
 from tilec.verify.look_budget import BUDGET, numpy_operations
 from tilec.verify.remote import Remote, RemoteError
 from tilec.verify.runners import OnnxReference, Reference
+from tilec.verify.state_updates import state_names
 from tilec.verify.tolerance import tolerances
 from tilec.verify.whole_plan import WholePlan
 
@@ -140,7 +142,7 @@ def _on_onnxruntime(model: Path, cases: Sequence[Case], advance: Advance) -> _To
     loaded, deaths = False, 0
     while len(answers) < len(asked):
         try:
-            with Remote("onnxruntime", Reference, model) as reference:
+            with Remote("onnxruntime", Reference, model, None, None, state_names(cases[0].plan)) as reference:
                 reference.ready()
                 loaded = True
                 while len(answers) < len(asked):
@@ -149,7 +151,7 @@ def _on_onnxruntime(model: Path, cases: Sequence[Case], advance: Advance) -> _To
                     answers.append(answer)
                     advance(len(answers), len(asked), "reference")
                 answered = next((c for c, a in zip(asked, answers, strict=True) if not isinstance(a, TilecError)), None)
-                if answered is not None and answered.plan.calls:
+                if answered is not None and outside_calls(answered.plan.calls):
                     random = reference.call("unrepeatable", answered.feeds)
         except UnavailableError:
             raise
@@ -172,7 +174,7 @@ def _asked(reference: Remote, case: Case) -> tuple[Case, Answer]:
 
 def _has_parts(plan: Plan) -> bool:
     """Whether parts of the model run on onnxruntime."""
-    return any(not call.loop for call in plan.calls)
+    return any(not call.loop and not call.updates for call in plan.calls)
 
 
 class _Evaluator:

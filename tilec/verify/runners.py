@@ -6,7 +6,10 @@ import tempfile
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tilec.errors import TilecError, UnavailableError, UsageError
 from tilec.onnxruntime_package import import_onnxruntime
@@ -27,10 +30,20 @@ LARGEST_MESSAGE = 1 << 30
 """Bytes of a model up to which its constants are in its own file; protobuf is limited to 2 GiB."""
 
 
-class Reference:
-    """The model on onnxruntime's CPU provider; `data` is the folder of its external data if that is not its own."""
+NO_STATES: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, model: Path, threads: int | None = None, data: Path | None = None) -> None:
+
+class Reference:
+    """The model on onnxruntime's CPU provider; `data` is the folder of its external data if that is not its own,
+    `states` maps outputs to the inputs whose memory they have."""
+
+    def __init__(
+        self,
+        model: Path,
+        threads: int | None = None,
+        data: Path | None = None,
+        states: Mapping[str, str] = NO_STATES,
+    ) -> None:
         from tilec.verify.integer_weights import has_int8_weights
 
         try:
@@ -61,6 +74,7 @@ class Reference:
         except Exception as error:  # its exceptions share no base class
             raise TilecError(f"onnxruntime cannot load the model: {_first_line(error)}", model.name) from error
         self._outputs = [output.name for output in self._session.get_outputs()]
+        self._states = states
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Outputs by name."""
@@ -69,10 +83,26 @@ class Reference:
     def chosen(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         """Some of the outputs by name. Raises TilecError."""
         try:
-            arrays = self._session.run(list(names), dict(feeds))
+            arrays = self._bound(feeds, names) if self._states else self._session.run(list(names), dict(feeds))
         except Exception as error:  # its exceptions share no base class
             raise TilecError(f"onnxruntime cannot run the model: {_first_line(error)}") from error
         return dict(zip(names, arrays, strict=True))
+
+    def _bound(self, feeds: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+        """Some of the outputs, states in the memory of copies of the inputs."""
+        value = import_onnxruntime().OrtValue.ortvalue_from_numpy
+        given = {name: value(np.array(array, order="C")) for name, array in feeds.items()}
+        binding = self._session.io_binding()
+        for name, array in given.items():
+            binding.bind_ortvalue_input(name, array)
+        for name in self._outputs:
+            if name in self._states:
+                binding.bind_ortvalue_output(name, given[self._states[name]])
+            else:
+                binding.bind_output(name)
+        self._session.run_with_iobinding(binding)
+        found = dict(zip(self._outputs, binding.copy_outputs_to_cpu(), strict=True))
+        return [found[name] for name in names]
 
     def attempted(self, feeds: Mapping[str, Any], names: Sequence[str] | None = None) -> dict[str, Any] | TilecError:
         """Some of the outputs by name, or all of them, or why it cannot run: it lives on."""

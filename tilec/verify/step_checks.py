@@ -58,7 +58,10 @@ class StepChecks:
         self._groups = {group.name: group for group in self.plan.groups}
 
     def before(self, group: str, memory: Memory) -> None:
-        """Compare the operands with what their producers stored, and keep those of a group to check."""
+        """Compare the operands with what their producers stored, and keep those of a group to check. Updates of states
+        are no groups."""
+        if group not in self._groups:
+            return
         read = [tensor for tensor in read_by(self._groups[group]) if tensor in self.places]
         self._operands = {}
         for tensor in read:
@@ -74,6 +77,8 @@ class StepChecks:
 
     def after(self, group: str, memory: Memory) -> None:
         """Note what the group stored, and check it."""
+        if group not in self._groups:
+            return
         this = self._groups[group]
         stored = {tensor: self._value(memory, tensor) for tensor in this.outputs}
         self._stored |= {tensor: (group, _digest(array)) for tensor, array in stored.items()}

@@ -58,6 +58,12 @@ def _strayed(plan: Plan) -> dict[str, float]:
     literal = {n.name: _epsilon(plan.tensors[n.name].ttype) ** 2 * FUNCTION for n in nodes if not operands(n.expr)}
     strayed = variances(nodes, plan.tensors, folded, literal)
     for call in plan.calls:
+        if call.updates:
+            strayed |= {
+                port.tensor: strayed.get(each.rows, 0.0) for each, port in zip(call.updates, call.outputs, strict=True)
+            }
+            strayed |= variances(nodes, plan.tensors, strayed, literal)
+            continue
         worst = max((strayed.get(port.tensor, 0.0) for port in call.inputs), default=0.0)
         for port in call.outputs:
             epsilon = _EPSILON["f32"] if port.tensor in plan.opaque else _epsilon(plan.tensors[port.tensor].ttype)

@@ -23,6 +23,7 @@ from tilec.verify.nodes import nodes_of
 from tilec.verify.port_values import as_element, input_values
 from tilec.verify.rounding_bounds import quantising
 from tilec.verify.sensitivity import EVALUATIONS, Movement, deviations
+from tilec.verify.state_updates import read_by, updated
 
 
 class WholePlan:
@@ -86,7 +87,7 @@ class WholePlan:
         arrays = [name for name, value in values.items() if isinstance(value, np.ndarray) and value.dtype.kind != "O"]
         nodes = nodes_of(self._plan)
         halves = any(self._plan.tensors[node.name].ttype in HALVES for node in nodes)
-        jumps = bool(self._calls) or halves or quantising(nodes, self._plan.tensors)
+        jumps = any(self._calls) or halves or quantising(nodes, self._plan.tensors)
         return deviations(disturbed, values, arrays, enough, advance, jumps, most)
 
     def _needed(self, tensors: Collection[str]) -> frozenset[str]:
@@ -101,7 +102,7 @@ class WholePlan:
     def _order(self) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
         """Groups and calls in execution order: (name or file, tensors that it produces, tensors that it reads)."""
         calls = [
-            (call.file, frozenset(p.tensor for p in call.outputs), frozenset(p.tensor for p in call.inputs))
+            (call.file, frozenset(p.tensor for p in call.outputs), frozenset(read_by(call)))
             for call in self._plan.calls
         ]
         called = 0
@@ -149,6 +150,8 @@ class WholePlan:
 
     def _call(self, number: int, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         call = self._plan.calls[number]
+        if call.updates:
+            return call.file, updated(call, {tensor: self._value(tensor, values) for tensor in read_by(call)})
         fallback = self._calls[number]
         assert fallback is not None
         results = fallback.run([self._value(port.tensor, values) for port in call.inputs])
@@ -177,8 +180,8 @@ class WholePlan:
 
 def fallback_of(folder: Path, plan: Plan, call: Call) -> Fallback | None:
     """A part of the model on onnxruntime, with its inputs and outputs in the order of its ports; None for the ends of a
-    loop."""
-    if call.loop:
+    loop and for updates of states."""
+    if call.loop or call.updates:
         return None
     inputs = tuple(CallInput(port.name, "result", 0) for port in call.inputs)
     outputs = tuple(CallOutput(port.name, 0) for port in call.outputs)

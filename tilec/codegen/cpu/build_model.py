@@ -50,6 +50,7 @@ def build(
     for group in plan.groups:
         for alone, _ in variants_alone(plan, group):
             sharing.setdefault(alone.variants[0].kernel, []).append(alone)
+    sharing |= {name: [group] for name, group in kernels.groups.items() if name not in sharing}
     processor = processor_of(plan, device, options)
     sources = {
         name: kernel_source(plan, sharing[name], program, device, processor, cache)

@@ -81,6 +81,8 @@ def kernel_of(
     blocks = max(1, min(resident, beside // threads, program.levels[2].units * lanes // threads))
     state = KernelState(program, maps, lanes, threads)
     for parameter in program.parameters:
+        if parameter.place is not None:
+            raise UnsupportedError("states that are updated in place have no GPU code", hint="Leave out `state`.")
         state.buffers[parameter.name] = parameter
         state.shapes[parameter.tensor] = parameter.shape
         state.names[parameter.name]

@@ -32,7 +32,7 @@ def graph_inputs(job: Job, source: StageInput) -> dict[str, str]:
         raise UsageError(message, ascii(source.path.name), "Rename the file.")
     return {
         "model": digest_file(source.path),
-        "recipe": job.recipe.digest("import", "fallback", "shapes", "types", "compute"),
+        "recipe": job.recipe.digest("import", "fallback", "shapes", "types", "compute", "state"),
     }
 
 
@@ -56,7 +56,15 @@ def _imported(job: Job, path: Path) -> "Imported":
     otherwise, and where the symbolic model does not take these sizes and ranges (a size of 1 that is repeated)."""
     from tilec.importer import UnsupportedModelError, import_model
 
-    read = partial(import_model, path, fallback=job.recipe.fallback, types=formats_of(job), compute=job.recipe.compute)
+    recipe = job.recipe
+    read = partial(
+        import_model,
+        path,
+        fallback=recipe.fallback,
+        types=formats_of(job),
+        compute=recipe.compute,
+        state=recipe.state,
+    )
     try:
         imported = read()
     except UnsupportedModelError:

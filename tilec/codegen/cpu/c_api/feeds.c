@@ -14,11 +14,19 @@ static int32_t check_memory(const struct port *port, const char *role, const til
     return TILEC_OK;
 }
 
+/* Whether an input and an output are one memory that a run updates in place. */
+static int is_state(int input, int output) {
+    for (int n = 0; n < STATES; n++)
+        if (states[n].input == input && states[n].output == output) return 1;
+    return 0;
+}
+
 static int32_t check_overlaps(const tilec_tensor *given, const tilec_tensor *made, const int64_t *numbers) {
     for (int at = 0; at < OUTPUTS; at++) {
         size_t bytes = bytes_of(&outputs[at], numbers);
         for (int other = 0; other < INPUTS; other++)
-            if (overlaps(made[at].data, bytes, given[other].data, bytes_of(&inputs[other], numbers)))
+            if (overlaps(made[at].data, bytes, given[other].data, bytes_of(&inputs[other], numbers)) &&
+                !(made[at].data == given[other].data && is_state(other, at)))
                 return refuse(TILEC_BAD_ARGUMENT, "output '%s' overlaps input '%s'", outputs[at].shown.name,
                               inputs[other].shown.name);
         for (int other = 0; other < at; other++)

@@ -26,7 +26,8 @@ int32_t ${IDENTIFIER}_open(uint32_t abi, const char *folder, int32_t threads, ti
 int32_t ${IDENTIFIER}_shapes(const tilec_tensor *inputs, tilec_tensor *outputs);
 
 /* Runs once. The data of outputs, which has room for at least the needed bytes and overlaps no other tensor, is written,
-   and so are their types, ranks and shapes. Any number of threads may call this at the same time; the result does not
+   and so are their types, ranks and shapes. A state that is updated in place has the data of its input, or is a copy of
+   it first. Any number of threads may call this at the same time; the result does not
    depend on the number of threads. */
 int32_t ${IDENTIFIER}_run(tilec_session *session, const tilec_tensor *inputs, tilec_tensor *outputs);
 

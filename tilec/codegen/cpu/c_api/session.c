@@ -32,6 +32,10 @@ static int32_t run_once(tilec_session *session, struct run *run, const tilec_ten
     if (status) return status;
     for (int at = 0; at < INPUTS; at++) run->table[at] = (int64_t)(intptr_t)given[at].data;
     for (int at = 0; at < OUTPUTS; at++) run->table[INPUTS + at] = (int64_t)(intptr_t)made[at].data;
+    for (int n = 0; n < STATES; n++)
+        if (made[states[n].output].data != given[states[n].input].data)
+            memcpy(made[states[n].output].data, given[states[n].input].data,
+                   bytes_of(&inputs[states[n].input], run->numbers));
     if (LAUNCHES) ((entry_1)entry(0))((int64_t)(intptr_t)run->job);
     for (int at = 0; at < OUTPUTS; at++) describe_output(at, &made[at], run->numbers);
     return TILEC_OK;

@@ -25,7 +25,20 @@ from tilec.codegen.cpu.simplify_ranges import at_least, extend_ranges, simplify_
 from tilec.codegen.cpu.target import LOCAL_BYTES, CpuTarget
 from tilec.errors import UnsupportedError
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Binary, Call, Const, Expr, Scalar, Var, accesses, constant_value, substitute, variables
+from tilec.ir.expr import (
+    Access,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Scalar,
+    Var,
+    accesses,
+    constant_value,
+    rebuild,
+    substitute,
+    variables,
+)
 from tilec.ir.known_ranges import Ranges
 from tilec.ir.program import (
     Allocate,
@@ -36,6 +49,7 @@ from tilec.ir.program import (
     Fill,
     LoadTiles,
     Loop,
+    Place,
     Program,
     Statement,
     StoreTiles,
@@ -378,6 +392,28 @@ def _shapes(program: Program) -> dict[str, tuple[Expr, ...]]:
     return found | {p.tensor: tuple(map(simplify, p.hi)) for p in program.parameters}
 
 
+def _place(parameter: Buffer, live: Mapping[str, BufferWindow]) -> Place | None:
+    """The place of a parameter, its accesses by memories and flat offsets."""
+    if parameter.place is None:
+        return None
+
+    def flat(expr: Expr) -> Expr:
+        made = rebuild(expr, flat)
+        if not isinstance(made, Access):
+            return made
+        storage = live[made.tensor].storage
+        return Access(storage.memory, (simplify(storage.offset(made.index)),))
+
+    def inside(index: Expr, extent: Expr) -> Expr:
+        """An index that data decide, kept inside of the state."""
+        if not any(accesses(index)):
+            return index
+        return Call("minimum", (Call("maximum", (flat(index), Const(0))), Binary("-", extent, Const(1))))
+
+    place = parameter.place
+    return replace(place, index=tuple(map(inside, place.index, place.shape)))
+
+
 def assign_storage(program: Program, target: CpuTarget, sizes: OpenSizes = NO_OPEN_SIZES) -> KernelIR:
     """The kernel IR of a program; arrays have no places yet, and those that may become registers are local.
 
@@ -387,10 +423,13 @@ def assign_storage(program: Program, target: CpuTarget, sizes: OpenSizes = NO_OP
     operands: list[Array] = []
     live: dict[str, BufferWindow] = {}
     for parameter in program.parameters:
-        shape = tuple(extent_of(simplify(n)) for n in parameter.shape)
+        within = parameter.shape if parameter.place is None else parameter.place.shape
+        shape = tuple(extent_of(simplify(n)) for n in within)
         operands.append(Array(parameter.name, parameter.ttype, product(shape), "operand"))
         lo, hi = tuple(map(simplify, parameter.lo)), tuple(map(simplify, parameter.hi))
-        storage = Storage(parameter.name, parameter.ttype, lo, strides_of(shape, parameter.layout))
+        storage = Storage(
+            parameter.name, parameter.ttype, lo, strides_of(shape, parameter.layout), _place(parameter, live)
+        )
         live[parameter.name] = BufferWindow(parameter, lo, hi, storage, frozenset({parameter.name}))
     nests = tuple(resolver.nest(part, Scope(sizes.known, {}, live)) for part in task_loops(program))
     lives = resolver.lives.values()

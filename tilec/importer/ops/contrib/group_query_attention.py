@@ -39,7 +39,7 @@ def _group_query_attention(op: Op) -> tuple[Value, ...]:
     axes = op.axes_of(q.shape[:1])
     read = lengths.access([axes[0].var] if lengths.rank == 1 else [axes[0].var, Const(0)])
     last = op.emit(axes, formula("i64(last)", last=read), "i64", part="last")
-    body = formula("where(s == t, 0, last + 1 - s)", last=last.access([axes[0].var]), s=length, t=total)
+    body = formula("where(s == t, 0, maximum(last + 1 - s, 0))", last=last.access([axes[0].var]), s=length, t=total)
     earlier = op.emit(axes, body, "i64", part="earlier")
     if op.integer("do_rotary"):
         q, k = _rotated(op, q, heads, earlier, "q"), _rotated(op, k, groups, earlier, "k")
@@ -55,9 +55,13 @@ def _group_query_attention(op: Op) -> tuple[Value, ...]:
         k, v = windowed_cache.seen(op, past[0], k, "seen_keys"), windowed_cache.seen(op, past[1], v, "seen_values")
         terms = [windowed_cache.mask(op, query, rows, window)]
     else:
-        _require_caches(op, length, total, [cache for cache in past if cache is not None])
-        k, v = keys, values = _present(op, past[0], k, earlier, total, 1), _present(op, past[1], v, earlier, total, 2)
-        terms = [_window(op, query, keys, earlier, last)]
+        caches = [cache for cache in past if cache is not None]
+        in_place = len(caches) == 2 and all(map(op.builder.is_state, caches)) and op.wants(1) and op.wants(2)
+        _require_caches(op, length, total, caches, in_place=in_place)
+        keys = _present(op, past[0], k, earlier, total, 1, in_place)
+        values = _present(op, past[1], v, earlier, total, 2, in_place)
+        k, v = _first_rows(op, keys, total, "first_keys"), _first_rows(op, values, total, "first_values")
+        terms = [_window(op, query, k, earlier, last)]
     terms += [op.value(10)] if op.optional(10) is not None else []
     k, v = repeated_heads(op, k, heads, "keys"), repeated_heads(op, v, heads, "values")
     part = "attended_tokens" if window > 0 else ""
@@ -110,8 +114,11 @@ def _rotated(op: Op, x: Value, heads: int, earlier: Value, part: str) -> Value:
     )
 
 
-def _require_caches(op: Op, new: Expr, total: Expr, caches: Sequence[Value], windowed: bool = False) -> None:
-    """Caches of keys and values hold as many tokens: the earlier ones, or room for all of them."""
+def _require_caches(
+    op: Op, new: Expr, total: Expr, caches: Sequence[Value], windowed: bool = False, in_place: bool = False
+) -> None:
+    """Caches of keys and values hold as many tokens: the earlier ones, or room for all of them, which those have that
+    are updated in place."""
     op.sizes.demand(formula("s <= t", s=new, t=total), "all tokens are new ones and earlier ones")
     for cache in caches:
         if cache.rank != 4:
@@ -122,27 +129,46 @@ def _require_caches(op: Op, new: Expr, total: Expr, caches: Sequence[Value], win
         return
     if windowed:
         return
+    if in_place:
+        fits = formula("t <= p", t=total, p=caches[0].shape[2])
+        op.sizes.demand(fits, "a cache that is updated in place has room for all tokens")
+        return
     fits = formula("t == p + s or t <= p", t=total, p=caches[0].shape[2], s=new)
     op.sizes.demand(fits, "a cache has the earlier tokens, or room for all")
 
 
-def _present(op: Op, past: Value | None, new: Value, earlier: Value, total: Expr, output: int) -> Value:
-    """The cache `[b, n, t, h]`: the earlier tokens, the new ones, zeros behind them."""
+def _present(op: Op, past: Value | None, new: Value, earlier: Value, total: Expr, output: int, in_place: bool) -> Value:
+    """The cache `[b, n, t, h]`: the earlier tokens, the new ones, zeros behind them, or what was there before where it
+    is updated in place."""
     b, n, s, h = new.shape
     if past is not None:
         for dimension, part in ((0, "batch"), (1, "heads"), (3, "channels")):
             op.require_same(past.shape[dimension], new.shape[dimension], f"{part} of a cache and of new tokens")
     extent = total if past is None else simplify(formula("maximum(p, t)", p=past.shape[2], t=total))
+    extent = past.shape[2] if past is not None and in_place else extent
     axes = op.axes_of((b, n, extent, h))
     vb, vn, vt, vh = (a.var for a in axes)
     names: dict[str, Expr] = {"t": vt, "n": earlier.access([vb]), "s": s}
     place = formula("maximum(minimum(t - n, s - 1), 0)", **names)
-    body = formula("where(t < n + s, x, 0.0)", x=new.access([vb, vn, place, vh]), **names)
+    x = new.access([vb, vn, place, vh])
+    if past is not None and in_place:
+        old = past.access([vb, vn, vt, vh])
+        body = formula("where(t < n + s, where(t < n, old, x), old)", old=old, x=x, **names)
+        return op.emit(axes, body, new.ttype, output=output)
+    body = formula("where(t < n + s, x, 0.0)", x=x, **names)
     if past is not None and past.shape[2] != Const(0):
         row = formula("minimum(t, p - 1)", t=vt, p=past.shape[2])
         body = formula("where(t < n, old, body)", old=past.access([vb, vn, row, vh]), body=body, **names)
     wanted = op.wants(output)
     return op.emit(axes, body, new.ttype, part="" if wanted else f"cache{output}", output=output if wanted else 0)
+
+
+def _first_rows(op: Op, cache: Value, total: Expr, part: str) -> Value:
+    """The rows of a cache `[b, n, t, h]` up to the last token: those behind are no keys."""
+    if cache.shape[2] == total:
+        return cache
+    axes = op.axes_of((*cache.shape[:2], total, cache.shape[3]))
+    return op.emit(axes, cache.access([axis.var for axis in axes]), cache.ttype, part=part)
 
 
 def _window(op: Op, q: Value, k: Value, earlier: Value, last: Value) -> Value:
