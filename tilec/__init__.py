@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         set_seed,
     )
     from tilec.api.stand_in import stand_in as as_onnxruntime
+    from tilec.decoding import generate
     from tilec.pytorch import capture_rnn, from_exported, refit
     from tilec.runtime import Session, load
 
@@ -55,6 +56,7 @@ __all__ = [
     "disable_telemetry_events",
     "enable_telemetry_events",
     "from_exported",
+    "generate",
     "get_all_providers",
     "get_available_providers",
     "get_build_info",
@@ -73,6 +75,7 @@ _HOMES = {
     "load": "runtime",
     "capture_rnn": "pytorch",
     "from_exported": "pytorch",
+    "generate": "decoding",
     "refit": "pytorch",
 }
 _MODULES = ("as_onnxruntime", "capi")

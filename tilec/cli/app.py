@@ -16,6 +16,7 @@ from tilec.cli.compile import compile_
 from tilec.cli.diff import diff
 from tilec.cli.doctor import doctor
 from tilec.cli.explain import explain
+from tilec.cli.generate import generate
 from tilec.cli.import_ import import_
 from tilec.cli.inspect import inspect
 from tilec.cli.lint import lint
@@ -67,6 +68,7 @@ _VERBS = (
     verify,
     compile_,
     run_,
+    generate,
     bench,
     capture,
     diff,

@@ -1,0 +1,105 @@
+"""`tilec generate`: a folder with a model, a configuration and a tokenizer; streams, figures, comparisons, refusals."""
+
+import json
+
+import numpy as np
+import pytest
+from state_models import GROUPS, SIZE, VOCABULARY, decoder
+
+CONFIG = {
+    "model": {
+        "context_length": 40,
+        "eos_token_id": [23],
+        "decoder": {
+            "filename": "model.onnx",
+            "num_hidden_layers": 1,
+            "inputs": {
+                "input_ids": "input_ids",
+                "attention_mask": "attention_mask",
+                "past_key_names": "past_key_values.%d.key",
+                "past_value_names": "past_key_values.%d.value",
+            },
+            "outputs": {"logits": "logits", "present_key_names": "present.%d.key"},
+        },
+    }
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "tiny"
+    place.mkdir()
+    decoder(place / "model.onnx")
+    (place / "genai_config.json").write_text(json.dumps(CONFIG))
+    letters = {chr(97 + n): n for n in range(VOCABULARY)}
+    tokenizer = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None}
+    tokenizer |= {"pre_tokenizer": None, "post_processor": None, "decoder": {"type": "Fuse"}}
+    tokenizer["model"] = {"type": "BPE", "vocab": letters, "merges": [], "dropout": None, "unk_token": None}
+    (place / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return place
+
+
+def greedy(model, prompt, tokens):
+    """The likeliest tokens by onnxruntime, with caches that grow."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(model))
+    caches = [np.zeros((1, GROUPS, 0, SIZE), "f4")] * 2
+    ids, total, made = prompt, 0, []
+    for _ in range(tokens):
+        total += len(ids)
+        feeds = {"input_ids": np.array([ids]), "attention_mask": np.ones((1, total), "i8")}
+        feeds |= {f"past_key_values.0.{part}": cache for part, cache in zip(("key", "value"), caches, strict=True)}
+        logits, *caches = session.run(["logits", "present.0.key", "present.0.value"], feeds)
+        ids = [int(logits[0, -1].argmax())]
+        made += ids
+    return made
+
+
+def test_tokens_are_streamed_and_figures_told(cli, folder):
+    ran = cli("generate", "tiny", "--prompt-ids", "3,1,4", "--tokens", 12, "--stop-ids", VOCABULARY)
+    expected = greedy(folder / "model.onnx", [3, 1, 4], 12)
+    if 23 in expected:
+        expected = expected[: expected.index(23) + 1]
+    assert (ran.code, ran.out.split()) == (0, [str(token) for token in expected])
+    assert "prefill: 3 tokens" in ran.err
+    assert "peak memory" in ran.err
+    told = json.loads(cli("generate", "tiny", "--prompt", "dbe", "--tokens", 12, "--json").out)
+    assert told["tokens"] == expected
+    assert told["text"] == "".join(chr(97 + token) for token in expected)
+    assert told["moved_bytes_per_token"] > 0
+    text = cli("generate", "tiny", "--prompt", "dbe", "--tokens", 12)
+    assert text.out == told["text"] + "\n"
+    warm = [cli("generate", "tiny", "--prompt", "dbe", "--temperature", 1, "--seed", seed).out for seed in (1, 1, 2)]
+    assert warm[0] == warm[1] != warm[2]
+    other = json.loads(cli("generate", "tiny", "--prompt-ids", "3,1,4", "--against", "onnxruntime", "--json").out)
+    assert other["against"]["onnxruntime"]["equal_tokens"] == 37, "as many as the model takes"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("tiny",), 2, "there is no prompt"),
+        (("tiny", "--prompt", "a", "--prompt-ids", "1"), 2, "there are two prompts"),
+        (("tiny", "--prompt-ids", "1,x"), 2, "'x' is no token"),
+        (("tiny", "--prompt-ids", "1,2", "--tokens", "39"), 2, "Ask for fewer: --tokens 38."),
+        (("tiny", "--prompt-ids", "1", "--tokens", "4", "--against", "vllm"), 2, "Take of onnxruntime, genai."),
+        (("nothing", "--prompt-ids", "1"), 2, "nothing"),
+        (("tiny", "--prompt-ids", "24", "--tokens", "4"), 2, "index 24"),
+    ],
+)
+def test_what_cannot_be_generated_is_said(cli, folder, arguments, code, message):
+    ran = cli("generate", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert message in ran.err
+
+
+def test_a_folder_without_what_is_needed_is_refused_with_a_way_out(cli, folder):
+    (folder / "tokenizer.json").unlink()
+    assert "Give tokens: --prompt-ids" in cli("generate", "tiny", "--prompt", "a").err
+    (folder / "genai_config.json").write_text("{")
+    broken = cli("generate", "tiny", "--prompt-ids", "1")
+    assert (broken.code, "genai_config.json" in broken.err) == (2, True)
+    (folder / "genai_config.json").unlink()
+    none = cli("generate", "tiny", "--prompt-ids", "1")
+    assert (none.code, "there is no genai_config.json" in none.err) == (2, True)

@@ -1,0 +1,87 @@
+"""The loop of a decoder: what it feeds, where it stops, what it refuses; roles of ports."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tilec.abi.manifest import TensorSpec
+from tilec.decoding import Generation, decoder_of
+from tilec.decoding.generate import GREEDY, tokens_of
+from tilec.errors import UnsupportedError, UsageError
+
+IDS = TensorSpec("input_ids", "i64", ("b", "s"))
+MASK = TensorSpec("attention_mask", "i64", ("b", "t"))
+POSITIONS = TensorSpec("position_ids", "i64", ("b", "s"))
+PAST = TensorSpec("past_key_values.0.key", "f32", ("b", 2, "p", 4))
+LOGITS = TensorSpec("logits", "f32", ("b", "s", 10))
+PRESENT = TensorSpec("present.0.key", "f32", ("b", 2, "p", 4))
+
+
+def _session(inputs=(IDS, MASK, POSITIONS, PAST), outputs=(LOGITS, PRESENT), states=None):
+    return SimpleNamespace(inputs=inputs, outputs=outputs, states=states or {})
+
+
+IN_PLACE = {PAST.name: PRESENT.name}
+
+
+class Counting:
+    """The next token is the last one and the number of tokens so far, modulo 10; keeps what it is fed."""
+
+    def __init__(self):
+        self.fed = []
+
+    def __call__(self, feeds, out):
+        self.fed.append({name: np.array(array) for name, array in feeds.items()})
+        ids, past = feeds["input_ids"], feeds[PAST.name]
+        total = feeds["attention_mask"].shape[1]
+        logits = np.zeros((1, ids.shape[1], 10), "f4")
+        logits[0, -1, (ids[0, -1] + total) % 10] = 1
+        present = out.get(PRESENT.name, np.concatenate([past, np.zeros((1, 2, ids.shape[1], 4), "f4")], 2))
+        assert (present is past) == bool(out)
+        return {"logits": logits, PRESENT.name: present}
+
+
+@pytest.mark.parametrize("states", [{}, IN_PLACE])
+def test_the_prompt_in_one_call_then_a_token_a_call(states):
+    run, told = Counting(), Generation(3)
+    decoder = decoder_of(_session(states=states))
+    assert list(tokens_of(run, decoder, [7, 1, 2], 4, (), GREEDY, 0, told)) == [5, 9, 4, 0]
+    assert [fed["input_ids"].tolist() for fed in run.fed] == [[[7, 1, 2]], [[5]], [[9]], [[4]]]
+    assert [fed["attention_mask"].shape for fed in run.fed] == [(1, 3), (1, 4), (1, 5), (1, 6)]
+    assert [fed["position_ids"].tolist() for fed in run.fed] == [[[0, 1, 2]], [[3]], [[4]], [[5]]]
+    rows = [fed[PAST.name].shape[2] for fed in run.fed]
+    assert rows == ([64] * 4 if states else [0, 3, 4, 5])
+    assert (told.tokens, len(told.steps)) == ([5, 9, 4, 0], 3)
+    assert told.first > 0
+
+
+def test_a_stop_is_the_last_token():
+    run = Counting()
+    decoder = decoder_of(_session())
+    assert list(tokens_of(run, decoder, [7, 1, 2], 50, (9,), GREEDY, 0, Generation(3))) == [5, 9]
+    assert len(run.fed) == 2
+
+
+def test_caches_of_fixed_room_hold_all_but_the_last_token():
+    fixed = TensorSpec(PAST.name, "f32", ("b", 2, 6, 4))
+    decoder = decoder_of(_session(inputs=(IDS, MASK, POSITIONS, fixed), states=IN_PLACE))
+    assert decoder.room == 6
+    assert len(list(tokens_of(Counting(), decoder, [1, 2, 3], 4, (), GREEDY, 0, Generation(3)))) == 4
+    with pytest.raises(UsageError, match="a prompt of 3 tokens and 5 more do not fit into caches of 6"):
+        tokens_of(Counting(), decoder, [1, 2, 3], 5, (), GREEDY, 0, Generation(3))
+    with pytest.raises(UsageError, match="the prompt has no tokens"):
+        tokens_of(Counting(), decoder, [], 5, (), GREEDY, 0, Generation(0))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "reason"),
+    [
+        ((MASK, PAST), (LOGITS, PRESENT), "no input 'input_ids'"),
+        ((IDS, MASK, PAST), (PRESENT,), "no output `logits`"),
+        ((IDS, MASK, PAST, TensorSpec("pixels", "f32", (1, 3))), (LOGITS, PRESENT), "'pixels' has no role"),
+    ],
+)
+def test_other_models_are_refused_by_the_port_at_fault(inputs, outputs, reason):
+    with pytest.raises(UnsupportedError, match=reason):
+        decoder_of(_session(inputs, outputs))

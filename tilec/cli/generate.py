@@ -1,0 +1,203 @@
+"""`tilec generate`: tokens of a decoder, streamed, with what they take."""
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilec.artifact import Json
+from tilec.cli.console import Console
+from tilec.cli.generate_figures import Figures, in_turns
+from tilec.cli.options import MOST_THREADS, AsJson, Bind, ModelDevice, ModelRecipe
+from tilec.cli.shape_flags import parse_sizes
+from tilec.errors import UsageError, several
+
+if TYPE_CHECKING:
+    from tilec.cli.generate_figures import Moved
+    from tilec.decoding import Decoder, Generation
+    from tilec.decoding.genai_config import GenaiConfig
+
+RECIPE = "language-model"
+
+MOST = 128
+"""Tokens that are made where nothing else is said."""
+
+
+def generate(
+    console: Console,
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER|MODEL|BUILD",
+            help="Folder with genai_config.json, an ONNX file, or the folder of a compiled model.",
+        ),
+    ],
+    prompt: Annotated[str | None, typer.Option("--prompt", metavar="TEXT", help="What comes before.")] = None,
+    prompt_ids: Annotated[
+        str | None, typer.Option("--prompt-ids", metavar="ID[,...]", help="The same as tokens.")
+    ] = None,
+    tokens: Annotated[
+        int | None, typer.Option("--tokens", min=1, help="Make at most so many tokens. [128, or what the model takes]")
+    ] = None,
+    temperature: Annotated[
+        float, typer.Option("--temperature", min=0.0, help="0 takes the likeliest token, more draws.")
+    ] = 0.0,
+    top_k: Annotated[int, typer.Option("--top-k", min=0, help="Draw from so many tokens; 0: from all.")] = 0,
+    top_p: Annotated[float, typer.Option("--top-p", help="Draw from the likeliest that come to this share.")] = 1.0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of what is drawn.")] = 0,
+    stop_ids: Annotated[
+        str | None, typer.Option("--stop-ids", metavar="ID[,...]", help="Tokens that end it, beside the model's own.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="NAME[,...]", help="Compare with onnxruntime, genai, in turns."),
+    ] = None,
+    bind: Bind = None,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, max=MOST_THREADS, help="Threads of a run.")] = None,
+    device: ModelDevice = None,
+    recipe: ModelRecipe = None,
+    json: AsJson = False,
+) -> None:
+    """Generate tokens with a decoder; an ONNX file is compiled first, into the cache.
+
+    \b
+    tilec generate qwen3-int4/ --prompt "Once upon a time"
+    tilec generate decoder.onnx --prompt-ids 1,306,4658 --tokens 64 --json
+    tilec generate qwen3-int4/ --prompt-ids 1,2,3 --against onnxruntime,genai
+
+    Caches of keys and values stay where they are if the model allows it (the recipe language-model). Text needs the
+    model's tokenizer.json and `pip install 'tilec[generate]'`.
+    """
+    from tilec.decoding import Generation, decoder_of
+    from tilec.decoding import generate as tokens_of
+    from tilec.decoding.sampling import Sampling
+    from tilec.decoding.text import Stream, Text
+    from tilec.runtime import load
+
+    sampling = Sampling(temperature, top_k, top_p)
+    peers = _peers(against, temperature)
+    config = _config(model)
+    file = model if config is None else config.model
+    if (prompt is None) == (prompt_ids is None):
+        problem = "there is no prompt" if prompt is None else "there are two prompts"
+        raise UsageError(problem, hint="Give one of --prompt TEXT and --prompt-ids 1,2,3.")
+    text = None if prompt is None else Text(model if model.is_dir() else model.parent)
+    given = _ids(prompt_ids, "--prompt-ids") if text is None else text.tokens(prompt or "")
+    most = _most(config, len(given), tokens)
+    folder = model if _is_built(model) else _compiled(console, file, bind, device or "host", recipe or RECIPE)
+    session = load(folder, threads=threads)
+    decoder = decoder_of(session, config)
+    stops = () if peers else (*(() if config is None else config.stops), *_ids(stop_ids, "--stop-ids"))
+    told, stream = Generation(len(given)), None if text is None else Stream(text)
+    made = tokens_of(session, given, most=most, stops=stops, sampling=sampling, seed=seed, decoder=decoder, told=told)
+    for number, token in enumerate(made):
+        if not json:
+            _tell(f"{' ' if number else ''}{token}" if stream is None else stream.added(token))
+    if not json:
+        _tell("\n")
+    room = decoder.room_for(len(given), most)
+    figures = Figures.of(told, _moved(folder, decoder, told, room) if json or console.verbosity > 0 else None)
+    for line in figures.lines() if not json else ():
+        console.note(line)
+    compared: dict[str, Json] = {}
+    for name in peers:
+        result = in_turns(name, _file_of(file), session, decoder, given, most, threads)
+        compared[name] = result.json()
+        if not json:
+            console.note(f"{name}: {result.line()}")
+    if json:
+        spelled: dict[str, Json] = {} if text is None else {"text": text.text(told.tokens)}
+        console.json(
+            {"tokens": [*told.tokens], **spelled, **figures.json(), **({"against": compared} if peers else {})}
+        )
+
+
+def _peers(against: str | None, temperature: float) -> list[str]:
+    from tilec.decoding.peers import PEERS
+
+    names = against.split(",") if against else []
+    for name in names:
+        if name not in PEERS:
+            raise UsageError(f"{name!r} is no runtime that generates", "--against", f"Take of {', '.join(PEERS)}.")
+    if names and temperature:
+        raise UsageError("what is drawn cannot be compared", "--temperature", "Leave it out with --against.")
+    return names
+
+
+def _is_built(model: Path) -> bool:
+    from tilec.abi.manifest import FILE
+
+    return (model / FILE).is_file()
+
+
+def _file_of(model: Path) -> Path:
+    """The ONNX file that a compiled model was made from, where it lies in its folder."""
+    files = sorted(model.glob("*.onnx")) if model.is_dir() else [model]
+    if len(files) != 1:
+        raise UsageError("the folder does not have the model's ONNX file", str(model), "Name the ONNX file instead.")
+    return files[0]
+
+
+def _config(model: Path) -> "GenaiConfig | None":
+    """What the model's folder says of it; a compiled model and an ONNX file need not."""
+    from tilec.decoding.genai_config import FILE, read_genai_config
+
+    folder = model if model.is_dir() else model.parent
+    if (folder / FILE).is_file() or (model.is_dir() and not _is_built(model)):
+        return replace(read_genai_config(folder), model=model) if model.is_file() else read_genai_config(folder)
+    return None
+
+
+def _most(config: "GenaiConfig | None", prompt: int, tokens: int | None) -> int:
+    """How many tokens to make. Raises UsageError for more than a model takes."""
+    if config is None or config.longest is None:
+        return tokens or MOST
+    left = config.longest - prompt
+    if left < (tokens or 1):
+        wanted = f"a prompt of {several(prompt, 'token')} and {tokens or 1} more"
+        hint = f"Ask for fewer: --tokens {left}." if left > 0 else "Give a shorter prompt."
+        raise UsageError(f"{wanted} are beyond the model's {config.longest}", hint=hint)
+    return tokens or min(MOST, left)
+
+
+def _ids(text: str | None, flag: str) -> list[int]:
+    words = [word for word in re.split(r"[,\s]+", text or "") if word]
+    for word in words:
+        if not word.isdigit():
+            raise UsageError(f"{word!r} is no token", flag, "Write numbers with commas between them: 1,306,4658.")
+    return [int(word) for word in words]
+
+
+def _tell(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _compiled(console: Console, model: Path, bind: list[str] | None, device: str, recipe: str) -> Path:
+    """The folder in the cache with the model compiled for a batch of one and any length."""
+    from tilec.api.any_size import compiled_already, compiled_for
+    from tilec.api.model_source import open_file
+    from tilec.artifact import cache_folder
+    from tilec.cli.cache_request import request_of
+
+    bound = parse_sizes(bind or (), "--bind")
+    cache = cache_folder()
+    header = open_file(model, cache).header
+    batches = {port.shape[0] for port in header.inputs if port.shape and isinstance(port.shape[0], str)}
+    if len(batches) == 1:
+        bound = {batches.pop(): 1, **bound}
+    request = request_of(model, bound, device, recipe, cache)
+    if compiled_already(request, {}):
+        return compiled_for(request, {})[0]
+    with console.stage("compile"):
+        return compiled_for(request, {})[0]
+
+
+def _moved(folder: Path, decoder: "Decoder", told: "Generation", room: int) -> "Moved | None":
+    """What the plan moves for the last token; None where it does not say."""
+    from tilec.cli.generate_figures import Moved
+
+    return Moved.of(folder, decoder, told.prompt + len(told.tokens) - 1, room)

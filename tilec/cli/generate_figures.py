@@ -1,0 +1,169 @@
+"""Figures of `tilec generate`: tokens a second, memory, bytes moved for a token, other runtimes in turns."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from tilec.artifact import Json
+
+if TYPE_CHECKING:
+    from tilec.decoding import Decoder, Generation
+    from tilec.runtime import Session
+
+ROUNDS = 3
+"""Turns of either runtime in a comparison, after one that is not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Bytes that a plan moves from and to its lowest memory for one token, and what that memory delivers a second (0:
+    not known)."""
+
+    bytes: int
+    bandwidth: int
+
+    @classmethod
+    def of(cls, folder: Path, decoder: Decoder, total: int, room: int) -> Moved | None:
+        """Those of a compiled model for the last of `total` tokens; None where its plan does not tell."""
+        from tilec.analysis.statistics import statistics
+        from tilec.cli.options import known_device
+        from tilec.cli.plan_origin import plan_of, plan_there
+        from tilec.errors import TilecError
+        from tilec.ir.expr import constant_value
+
+        try:
+            source, plan = plan_of(folder)
+            sizes = {s: n for s, n in _sizes(decoder, total, room).items() if s in plan.symbols}
+            there = plan_there(source, plan, sizes) if plan.symbols else plan
+            found = constant_value(statistics(there).traffic)
+            device = known_device(source)
+            rate = None if device is None else device.bandwidth(device.level_names[0])
+        except TilecError:
+            return None
+        return None if found is None else cls(found, rate or 0)
+
+
+def _sizes(decoder: Decoder, total: int, room: int) -> dict[str, int]:
+    """The symbols of a decoder's ports for one new token."""
+    rows = room if decoder.in_place else total - 1
+    shapes: list[tuple[tuple[int | str, ...], tuple[int, ...]]] = [(decoder.ids.shape, (1, 1))]
+    shapes += [(decoder.mask.shape, (1, total))] if decoder.mask is not None else []
+    shapes += [(each.past.shape, each.shape(rows)) for each in decoder.caches]
+    return {
+        extent: size
+        for named, shape in shapes
+        for extent, size in zip(named, shape, strict=True)
+        if isinstance(extent, str)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a generation took."""
+
+    told: Generation
+    peak: int
+    moved: Moved | None
+
+    @classmethod
+    def of(cls, told: Generation, moved: Moved | None) -> Figures:
+        """Those of a generation of this process."""
+        unit = 1 if sys.platform == "darwin" else 1024
+        return cls(told, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit, moved)
+
+    def json(self) -> dict[str, Json]:
+        """As data."""
+        told = self.told
+        facts: dict[str, Json] = {
+            "prompt_tokens": told.prompt,
+            "first_token_s": round(told.first, 6),
+            "prefill_tokens_per_s": round(told.prefill, 2),
+            "decode_tokens_per_s": round(told.decode, 2),
+            "peak_bytes": self.peak,
+        }
+        if self.moved is not None:
+            facts |= {"moved_bytes_per_token": self.moved.bytes, "bandwidth_bytes_per_s": self.moved.bandwidth}
+        return facts
+
+    def lines(self) -> list[str]:
+        """For people."""
+        told = self.told
+        first = f"first token after {1e3 * told.first:.1f} ms"
+        lines = [f"prefill: {told.prompt} tokens, {told.prefill:.1f} a second, {first}"]
+        if told.steps:
+            lines.append(f"decode: {told.decode:.1f} tokens a second{self._moved()}")
+        return [*lines, f"peak memory: {self.peak / 2**20:.0f} MiB"]
+
+    def _moved(self) -> str:
+        if self.moved is None:
+            return ""
+        rate = self.moved.bytes * self.told.decode
+        text = f"; the plan moves {self.moved.bytes / 2**20:.1f} MiB for a token: {rate / 1e9:.2f} GB/s"
+        bandwidth = self.moved.bandwidth
+        return f"{text}, {100 * rate / bandwidth:.0f} % of {bandwidth / 1e9:.1f}" if bandwidth else text
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Medians of both runtimes, ours first, in tokens a second, and how many first tokens are the same."""
+
+    prefill: tuple[float, float]
+    decode: tuple[float, float]
+    equal: int
+    tokens: int
+
+    def json(self) -> dict[str, Json]:
+        """As data."""
+        return {
+            "prefill_tokens_per_s": [round(each, 2) for each in self.prefill],
+            "decode_tokens_per_s": [round(each, 2) for each in self.decode],
+            "equal_tokens": self.equal,
+        }
+
+    def line(self) -> str:
+        """For people."""
+        sides = (("prefill", self.prefill), ("decode", self.decode))
+        told = [
+            f"{name} {theirs:.1f} a second, here {ours:.1f}{_ratio(ours, theirs)}" for name, (ours, theirs) in sides
+        ]
+        return f"{'; '.join(told)}; the first {self.equal} of {self.tokens} tokens are the same"
+
+
+def _ratio(ours: float, theirs: float) -> str:
+    return f" ({ours / theirs:.2f}x)" if theirs else ""
+
+
+def in_turns(
+    name: str,
+    model: Path,
+    session: Session,
+    decoder: Decoder,
+    prompt: Sequence[int],
+    tokens: int,
+    threads: int | None,
+) -> Compared:
+    """Greedy generation here and on another runtime, in turns. Raises UnavailableError for one that is not there."""
+    from tilec.decoding import Generation, generate
+    from tilec.decoding.peers import peer_of
+
+    peer = peer_of(name, model, decoder, threads)
+    ours: list[Generation] = []
+    theirs: list[Generation] = []
+    for _ in range(ROUNDS + 1):
+        told = Generation(len(prompt))
+        list(generate(session, prompt, most=tokens, decoder=decoder, told=told))
+        ours.append(told)
+        theirs.append(peer(prompt, tokens))
+    pairs = zip(ours[-1].tokens, theirs[-1].tokens, strict=False)
+    equal = next((n for n, (a, b) in enumerate(pairs) if a != b), tokens)
+    sides = (ours[1:], theirs[1:])
+    prefill, decode = (
+        tuple(median(getattr(each, what) for each in side) for side in sides) for what in ("prefill", "decode")
+    )
+    return Compared((prefill[0], prefill[1]), (decode[0], decode[1]), equal, tokens)

@@ -1,0 +1,6 @@
+"""Tokens from a compiled decoder: a thin loop over a session, for measurements and small programs."""
+
+from tilec.decoding.decoder import Decoder, decoder_of
+from tilec.decoding.generate import Generation, generate
+
+__all__ = ["Decoder", "Generation", "decoder_of", "generate"]

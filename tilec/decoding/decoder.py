@@ -1,0 +1,124 @@
+"""The ports of a decoder by their role: tokens, mask, positions, logits, caches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tilec.abi.manifest import PortSpec, TensorSpec
+from tilec.decoding.genai_config import GenaiConfig
+from tilec.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from tilec.runtime import Session
+
+ROOM = 64
+"""Caches have room for a multiple of so many tokens."""
+
+_CALLED = (("past_key_values", "present"), ("past", "present"), ("past_key_values", "present_key_values"))
+"""How the output of a cache is called after its input."""
+
+_FLOATS = ("f32", "f16", "bf16", "f64")
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A cache: the input that has it before a call and the output that has it afterwards; `along` is the dimension of
+    tokens."""
+
+    past: TensorSpec
+    present: str
+    along: int
+
+    def shape(self, tokens: int) -> tuple[int, ...]:
+        """The shape with room for so many tokens, for one sequence."""
+        return tuple(
+            extent if isinstance(extent, int) else tokens if dim == self.along else 1
+            for dim, extent in enumerate(self.past.shape)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """Names of the ports of a decoder. `in_place` says that caches have room for all tokens and are updated where they
+    are; they grow with every call otherwise. `room` is their room where it is fixed."""
+
+    ids: TensorSpec
+    mask: TensorSpec | None
+    positions: TensorSpec | None
+    logits: TensorSpec
+    caches: tuple[Cache, ...]
+    in_place: bool
+    room: int | None
+
+    def room_for(self, prompt: int, tokens: int) -> int:
+        """Tokens that caches have room for in a generation."""
+        return self.room or -(-(prompt + tokens) // ROOM) * ROOM
+
+
+def decoder_of(session: Session, config: GenaiConfig | None = None) -> Decoder:
+    """The ports of a compiled model as a decoder's, by the names in a configuration or by the usual ones.
+
+    Raises UnsupportedError for a model that has other inputs than a decoder, or lacks one.
+    """
+    inputs = {port.name: port for port in session.inputs}
+    named = {} if config is None else config.inputs
+    ids = _tensor(inputs, named.get("input_ids", "input_ids"))
+    if ids is None:
+        raise _other(f"it has no input {named.get('input_ids', 'input_ids')!r} of tokens", inputs)
+    mask = _tensor(inputs, named.get("attention_mask", "attention_mask"))
+    positions = _tensor(inputs, named.get("position_ids", "position_ids"))
+    outputs = {port.name: port for port in session.outputs}
+    logits = _tensor(outputs, (config.outputs if config else {}).get("logits", "logits"))
+    if logits is None or logits.ttype not in _FLOATS or len(logits.shape) != 3:
+        raise _other("it has no output `logits` [batch, tokens, vocabulary]", outputs)
+    rest = [port for port in session.inputs if port not in (ids, mask, positions)]
+    pairs = session.states or _pairs(rest, outputs, config)
+    strange = [port.name for port in rest if port.name not in pairs]
+    if strange:
+        raise _other(f"its input {strange[0]!r} has no role in a decoder", inputs)
+    caches = tuple(_cache(port, pairs[port.name]) for port in rest if isinstance(port, TensorSpec))
+    in_place = bool(session.states)
+    fixed = [each.past.shape[each.along] for each in caches if isinstance(each.past.shape[each.along], int)]
+    room = min((int(extent) for extent in fixed), default=None) if in_place else None
+    return Decoder(ids, mask, positions, logits, caches, in_place, room)
+
+
+def _tensor(ports: Mapping[str, PortSpec], name: str) -> TensorSpec | None:
+    port = ports.get(name)
+    return port if isinstance(port, TensorSpec) else None
+
+
+def _pairs(rest: Iterable[PortSpec], outputs: Mapping[str, PortSpec], config: GenaiConfig | None) -> dict[str, str]:
+    """Input -> output of caches that grow."""
+    pairs: dict[str, str] = {}
+    if config is not None:
+        for part in ("key", "value"):
+            past, present = config.inputs.get(f"past_{part}_names"), config.outputs.get(f"present_{part}_names")
+            if past is not None and present is not None and "%d" in past and "%d" in present:
+                pairs |= {past.replace("%d", str(n)): present.replace("%d", str(n)) for n in range(config.layers)}
+    for port in rest:
+        for old, new in (
+            ("past_key_values", "present"),
+            ("past", "present"),
+            ("past_key_values", "present_key_values"),
+        ):
+            made = port.name.replace(old, new)
+            if made != port.name and made in outputs:
+                pairs.setdefault(port.name, made)
+    return {past: present for past, present in pairs.items() if present in outputs}
+
+
+def _cache(past: TensorSpec, present: str) -> Cache:
+    """The dimension of tokens is the last that varies but for the first, which is the batch; of a cache without one the
+    last but one."""
+    open_ = [dim for dim, extent in enumerate(past.shape) if isinstance(extent, str) and dim > 0]
+    return Cache(past, present, open_[-1] if open_ else len(past.shape) - 2)
+
+
+def _other(reason: str, ports: Mapping[str, PortSpec]) -> UnsupportedError:
+    return UnsupportedError(
+        f"this model is no decoder that `generate` can drive: {reason}",
+        hint=f"It has {', '.join(map(repr, ports))}. Drive it from Python: tilec.load(...).run(...).",
+    )

@@ -1,0 +1,103 @@
+"""The same decoder on other runtimes, for comparisons: onnxruntime with shared caches, onnxruntime-genai."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.decoding.decoder import Decoder
+from tilec.decoding.generate import GREEDY, Call, Generation, tokens_of
+from tilec.errors import UnavailableError, UsageError
+from tilec.onnxruntime_package import import_onnxruntime
+
+PEERS = ("onnxruntime", "genai")
+
+Peer = Callable[[Sequence[int], int], Generation]
+"""Greedy tokens of a prompt, as many as are asked for."""
+
+
+def peer_of(name: str, model: Path, decoder: Decoder, threads: int | None) -> Peer:
+    """A runtime with the model loaded. Raises UsageError for an unknown one, UnavailableError for one that is not
+    installed."""
+    if name == "genai":
+        return _genai(model.parent, threads)
+    if name != "onnxruntime":
+        raise UsageError(f"{name!r} is no runtime that generates", "--against", f"Take of {', '.join(PEERS)}.")
+    call = _onnxruntime(model, decoder, threads)
+
+    def peer(prompt: Sequence[int], most: int) -> Generation:
+        told = Generation(len(prompt))
+        list(tokens_of(call, decoder, prompt, most, (), GREEDY, 0, told))
+        return told
+
+    return peer
+
+
+def _onnxruntime(model: Path, decoder: Decoder, threads: int | None) -> Call:
+    """A call of onnxruntime that reads and writes arrays where they are."""
+    onnxruntime = import_onnxruntime()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or 0
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    names = [decoder.logits.name, *(each.present for each in decoder.caches)]
+
+    def call(feeds: Mapping[str, NDArray[Any]], out: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+        if not out:
+            return dict(zip(names, session.run(names, dict(feeds)), strict=True))
+        binding = session.io_binding()
+        values = {id(array): onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in out.values()}
+        for name, array in feeds.items():
+            value = values.get(id(array))
+            if value is None:
+                binding.bind_cpu_input(name, np.ascontiguousarray(array))
+            else:
+                binding.bind_ortvalue_input(name, value)
+        for name, array in out.items():
+            binding.bind_ortvalue_output(name, values[id(array)])
+        binding.bind_output(decoder.logits.name)
+        session.run_with_iobinding(binding)
+        return {decoder.logits.name: binding.get_outputs()[-1].numpy(), **out}
+
+    return call
+
+
+def _genai(folder: Path, threads: int | None) -> Peer:
+    """onnxruntime-genai's own loop, in its own configuration."""
+    try:
+        import onnxruntime_genai as genai
+    except ImportError as error:
+        hint = "Run `pip install onnxruntime-genai`."
+        raise UnavailableError("onnxruntime-genai is not installed", hint=hint) from error
+    config = genai.Config(str(folder))
+    if threads is not None:
+        options = {"intra_op_num_threads": threads}
+        config.overlay(json.dumps({"model": {"decoder": {"session_options": options}}}))
+    model = genai.Model(config)
+
+    def peer(prompt: Sequence[int], most: int) -> Generation:
+        parameters = genai.GeneratorParams(model)
+        longest = len(prompt) + most
+        parameters.set_search_options(do_sample=False, max_length=longest, min_length=longest)
+        told = Generation(len(prompt))
+        generator = genai.Generator(model, parameters)
+        begin = time.perf_counter()
+        generator.append_tokens(np.array([prompt], np.int32))
+        for number in range(most):
+            generator.generate_next_token()
+            told.tokens.append(int(generator.get_next_tokens()[0]))
+            seconds = time.perf_counter() - begin
+            if number:
+                told.steps.append(seconds)
+            else:
+                told.first = seconds
+            begin = time.perf_counter()
+        return told
+
+    return peer
