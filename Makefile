@@ -13,7 +13,7 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all slow-tests test-torch torch-functions torch-timing torch-models mutants replay fuzz fuzz-open fuzz-quantised outside exports quantised
+.PHONY: help demo test test-all slow-tests test-torch torch-functions torch-timing torch-models mutants replay fuzz fuzz-open fuzz-quantised outside exports language-models quantised
 .PHONY: compile-times faults first-results odd-values traces open-zoo gpu-zoo on-gpu conformance open-conformance lint format features schema
 .PHONY: docs docs-tables clean browser
 .DELETE_ON_ERROR:
@@ -86,6 +86,9 @@ outside: $(READY) ## compile and verify the ONNX files that packages on PyPI shi
 
 exports: $(READY) ## compile and run small models that PyTorch exports with open sizes, e.g. ARGS="bert crnn-old"
 	@$(BIN)/python -m tests.exports $(ARGS)
+
+language-models: $(READY) ## decode small language models in the forms of their exporters, e.g. ARGS="qwen3.int4 llama"
+	@$(BIN)/python -m tests.language_models $(ARGS)
 
 compile-times: $(READY) ## processor seconds of compilations, cold and again, e.g. ARGS="bert-base --device a100"
 	@$(BIN)/python -m tests.compile_times $(ARGS)

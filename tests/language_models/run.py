@@ -1,0 +1,100 @@
+"""`python -m tests.language_models.run MODEL BUILD`: decode with a compiled model beside onnxruntime; prints JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+
+import tilec
+from tests.language_models.decoder import Arrays, Decoding, Form, Input, Run, prompts
+from tests.language_models.judge import Distances, distances
+
+PROMPTS = ((1,), (17,), (100,), (9, 4))
+"""Lengths of the prompts of a batch."""
+
+STEPS = 12
+
+VOCABULARY = 300
+
+
+def form_of(model: Path, **said: Any) -> Form:
+    """How a model file is fed; what is `said`, or stands beside it, says what its inputs do not."""
+    graph = onnx.load(str(model), load_external_data=False).graph
+    inputs = [
+        Input(
+            each.name,
+            onnx.helper.tensor_dtype_to_np_dtype(each.type.tensor_type.elem_type),
+            tuple(d.dim_param or d.dim_value for d in each.type.tensor_type.shape.dim),
+        )
+        for each in graph.input
+    ]
+    beside = model.with_name("form.json")
+    said |= json.loads(beside.read_text()) if beside.is_file() else {}
+    genai = model.with_name("genai_config.json")
+    if genai.is_file():
+        decoder = json.loads(genai.read_text())["model"]["decoder"]
+        window = decoder.get("sliding_window") or {"window_size": 0}
+        said |= {"channels": decoder["head_size"], "window": window["window_size"] + window.get("cache_slack", 0)}
+    given = np.load(model.with_name("given.npz")) if said.pop("given", False) else {}
+    return Form(inputs, given=dict(given), **said)
+
+
+def on_onnxruntime(model: Path, exact: bool) -> tuple[Sequence[str], Run]:
+    """The outputs of a model, and how onnxruntime runs it; `exact` without rounded activations."""
+    proto = onnx.load(str(model), load_external_data=False)
+    if exact:
+        for node in proto.graph.node:
+            kept = [each for each in node.attribute if each.name != "accuracy_level"]
+            del node.attribute[:]
+            node.attribute.extend(kept)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(model.parent))
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options, ["CPUExecutionProvider"])
+    names = [each.name for each in session.get_outputs()]
+    return names, lambda feeds: dict(zip(names, session.run(names, feeds), strict=True))
+
+
+def compared(
+    form: Form,
+    outputs: Sequence[str],
+    runs: Sequence[Run],
+    lengths: Sequence[int],
+    steps: int = STEPS,
+    vocabulary: int = VOCABULARY,
+) -> Distances:
+    """The distances of all logits of a greedy decoding: ours, onnxruntime's and exact ones, which choose the tokens."""
+    batches = [Decoding(form, outputs, run, len(lengths)) for run in runs]
+    tokens = prompts(lengths, vocabulary)
+    logits: list[list[Any]] = [[] for _ in runs]
+    for _ in range(steps + 1):
+        for found, batch in zip(logits, batches, strict=True):
+            found.append(batch.step(tokens))
+        tokens = [[int(each)] for each in logits[-1][-1].argmax(-1)]
+    return distances(*logits)
+
+
+def main(model: Path, build: Path) -> None:
+    """Print the distances of every prompt, and whether all are right."""
+    form = form_of(model)
+    outputs, theirs = on_onnxruntime(model, exact=False)
+    _, exact = on_onnxruntime(model, exact=True)
+    session = tilec.load(build)
+    ours: Callable[[dict[str, Any]], Arrays] = session.run
+    found = {}
+    for lengths in PROMPTS:
+        each = compared(form, outputs, (ours, theirs, exact), lengths)
+        found[" ".join(map(str, lengths))] = {**asdict(each), "right": each.right}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
