@@ -108,6 +108,16 @@ def test_digests_are_remembered_while_a_file_stays_as_it_is(tmp_path, monkeypatc
     assert len(read) == 4
 
 
+def test_digests_of_files_from_the_future_are_remembered(tmp_path, monkeypatch):
+    """A clock was set back."""
+    cache, file = Cache(tmp_path / "cache"), tmp_path / "file"
+    file.write_text("one")
+    now = time.time_ns()
+    monkeypatch.setattr("tilec.api.cache.time.time_ns", lambda: now - 10**13)
+    digest = cache.digest(file)
+    assert cache.known_digest(file) == digest
+
+
 def test_a_model_that_moved_or_changed_is_never_served_with_other_weights(tmp_path, counted):
     """Compiled code reads weights where they are; the cache must not trust the place that it was compiled from."""
     x = np.zeros(4096, np.float32)

@@ -23,7 +23,7 @@ def test_an_errand_begins_when_its_gate_opens(patient):
     gate, done = Gate(), threading.Event()
     run_later(gate, done.set, REQUEST)
     assert not done.wait(0.05)
-    assert errands._errands.left() == [REQUEST]
+    assert errands._errands.left() == [(REQUEST, ())]
     gate.open()
     assert done.wait(30)
     _settled()

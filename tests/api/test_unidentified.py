@@ -1,17 +1,22 @@
 """A model whose file nobody has read as a whole yet is served at once, and read after the first run."""
 
+import json
 import os
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tilec
 from api import models
-from tilec.api import errands
+from tilec.api import errands, left_undone
 from tilec.api.cache import Cache
 from tilec.api.model import Model
+from tilec.api.model_source import present
 from tilec.api.unidentified import Unidentified
+from tilec.artifact import encode
 from tilec.errors import TilecError
 
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -79,6 +84,70 @@ def test_a_file_that_changed_meanwhile_is_not_taken_for_the_model(tmp_path, capl
     assert isinstance(session._model, Unidentified)
     assert "changed since the session was opened" in caplog.text
     np.testing.assert_array_equal(session.run(None, feeds)[0], first[0])
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("file", ["model.onnx", "model.data"])
+def test_files_that_are_gone_when_the_session_is_open_are_compiled(tmp_path, file, replaced):
+    session = opened(models.external(tmp_path))
+    (port,) = session.get_inputs()
+    feeds = {port.name: np.ones(port.shape, np.float32)}
+    content = (tmp_path / file).read_bytes()
+    (tmp_path / file).unlink()
+    if replaced:
+        (tmp_path / file).write_bytes(bytes(len(content)))
+    first = session.run(None, feeds)
+    settled(session)
+    session._model._dispatch._made[()].result(60)
+    np.testing.assert_array_equal(session.run(None, feeds)[0], first[0])
+    assert isinstance(session._model.fixed, tilec.Session)
+
+
+def test_temporary_files_are_kept_in_the_cache_before_they_go(tmp_path, monkeypatch, path):
+    for folder, kept in ((tmp_path, True), (tmp_path / "elsewhere", False)):
+        folder.mkdir(exist_ok=True)
+        monkeypatch.setattr("tempfile.tempdir", str(folder))
+        session = tilec.InferenceSession(path, cache=tmp_path / f"cache{kept}", while_compiling="fallback")
+        session.run(None, {"x": X})
+        request = settled(session)._model._dispatch._request
+        session._model._dispatch._made[()].result(60)
+        assert request.model == str(path)
+        assert bool(list(tmp_path.glob(f"cache{kept}/models/*/model.onnx"))) == kept
+        path.unlink()
+        copy = present(request)
+        assert (copy.model != str(path)) == kept
+        path.write_bytes(models.affine().SerializeToString())
+
+
+def test_a_copied_process_opens_a_file_that_is_gone(path):
+    session = opened(path)
+    path.unlink()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    session.run(None, {"x": X})
+    settled(session)
+
+
+def test_what_is_left_undone_has_the_files_that_are_gone(path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(left_undone, "ask", asked.append)
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    session = opened(path)
+    path.unlink()
+    ((request, held),) = errands._errands.left()
+    monkeypatch.setattr(sys, "argv", ["left_undone", json.dumps([[encode(request), encode(held)]])])
+    left_undone.main()
+    assert Path(asked[0].model).read_bytes() == models.affine().SerializeToString()
+    assert asked[0].key
+    session.run(None, {"x": X})
+    settled(session)
 
 
 def test_feeds_are_checked(path):

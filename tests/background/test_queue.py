@@ -1,5 +1,6 @@
 """The queue of a cache: orders by rank and age, failures and when they are tried again, damaged and foreign files."""
 
+import json
 import os
 import time
 from dataclasses import replace
@@ -35,6 +36,15 @@ def test_damaged_orders_are_none(tmp_path):
     (queue.folder / order("c").name).write_text((queue.folder / order("a").name).read_text())
     assert [each.what for each in queue.waiting()] == ["a.onnx"]
     assert not queue.has(order("b"))
+
+
+def test_orders_of_another_version_stay_for_its_compiler(tmp_path):
+    queue = Queue(tmp_path)
+    queue.add(order("a"))
+    path = queue.folder / order("b").name
+    path.write_text(json.dumps({**json.loads((queue.folder / order("a").name).read_text()), "weight": 1}))
+    assert [each.what for each in queue.waiting()] == ["a.onnx"]
+    assert path.is_file()
 
 
 def test_orders_whose_result_is_there_are_none(tmp_path):

@@ -11,9 +11,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-from tests.faults import background, disks, interrupts, kills, together
+from tests.faults import background, disks, interrupts, kills, surroundings, together
 from tests.faults.world import World
 
 Case = Callable[[World, argparse.Namespace], Iterator[str]]
@@ -23,6 +24,11 @@ def _together(world: World, asked: argparse.Namespace) -> Iterator[str]:
     for processes in sorted({2, 4, asked.processes}):
         yield from together.in_one_folder(world, processes)
         yield from together.in_one_cache(world, processes)
+
+
+def _surroundings(name: str, world: World, _asked: argparse.Namespace) -> Iterator[str]:
+    world.root.chmod(0o755)  # other users come there
+    yield from surroundings.run(world, name)
 
 
 CASES: dict[str, Case] = {
@@ -35,8 +41,9 @@ CASES: dict[str, Case] = {
     "full": lambda world, asked: disks.full_at_changes(world, asked.every),
     "small": lambda world, asked: disks.full_at_sizes(world),
     "read-only": lambda world, asked: disks.read_only(world),
+    **{name: partial(_surroundings, name) for name in surroundings.CASES},
 }
-AS_ROOT = ("small", "read-only")
+AS_ROOT = ("small", "read-only", *surroundings.AS_ROOT)
 
 
 def main(arguments: list[str]) -> int:

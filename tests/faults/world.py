@@ -53,7 +53,7 @@ class Ended:
 
 class World:
     """One folder: `model.onnx` of a version, its build `model.tilec`, `cache/` in which this machine was measured,
-    `home/` and `tmp/`."""
+    `home/` and `tmp/`; `user` runs its commands."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -66,6 +66,7 @@ class World:
         write_text(device, probed_text())
         self.mark = f"{os.getpid()}-{root.name}"
         self.runs = 0
+        self.user: int | None = None
 
     def environment(self, **more: str) -> dict[str, str]:
         """Variables of every command; MARK finds processes that are left."""
@@ -98,6 +99,9 @@ class World:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            user=self.user,
+            group=self.user,
+            extra_groups=None if self.user is None else [],
         )
 
     def run(self, *arguments: str, program: str | None = None, **more: str) -> Ended:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from tilec import own_process
 from tilec.api.any_size import Attempt
 from tilec.api.cache import Cache, file_state
+from tilec.api.model_source import present
 from tilec.api.request import Request, keyed
 from tilec.api.worker import Log, build, refit, terminate, told_errors
 from tilec.artifact import SETTLED, decode
@@ -71,6 +72,7 @@ def main() -> None:
             request = request if request.key else keyed(request)
             try:
                 _remember_files(request)
+                request = present(request)
                 if not refit(request):
                     build(request, log)
             except UnsupportedError as error:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tilec.api.cache import Cache, temporary_cache
 from tilec.api.cache_eviction import remove, used
 from tilec.api.failures import CompilerError, error_of
+from tilec.api.model_source import present
 from tilec.api.request import LINKS, Request, available, keyed
 from tilec.api.structure import twin
 from tilec.api.warn_once import warn_once
@@ -38,7 +39,7 @@ def compiled_folder(request: Request) -> Path:
 
         if in_background.ask(request):
             request = in_background.made(request)
-    request = request if request.key else keyed(request)
+    request = present(request if request.key else keyed(request))
     place = Cache(Path(request.cache))
     folder = place.session(request.key)
     if not folder.is_dir() and place.writable and not _refit(request):

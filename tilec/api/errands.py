@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tilec.api.after_fork import renew
+from tilec.api.held_files import HeldFile
 from tilec.api.request import Request
 from tilec.artifact import encode
 from tilec.own_process import modules_path
@@ -46,12 +47,13 @@ class Gate:
 
 @dataclass(frozen=True, eq=False)
 class Errand:
-    """Work that raises nothing, behind a gate. A process of its own has the `left` request's model compiled where the
-    work is not done before the program ends."""
+    """Work that raises nothing, behind a gate. A process of its own has the `left` request's model, whose files are
+    `held`, compiled where the work is not done before the program ends."""
 
     gate: Gate
     work: Callable[[], None]
     left: Request | None
+    held: tuple[HeldFile, ...]
 
 
 class _Errands:
@@ -81,10 +83,10 @@ class _Errands:
         with self._changed:
             self._changed.notify()
 
-    def left(self) -> list[Request]:
+    def left(self) -> list[tuple[Request, tuple[HeldFile, ...]]]:
         """What others are to do, if this process ends now."""
         with self._changed:
-            return [errand.left for errand in self._undone if errand.left is not None]
+            return [(errand.left, errand.held) for errand in self._undone if errand.left is not None]
 
     def _work(self) -> None:
         while (errand := self._next()) is not None:
@@ -107,9 +109,11 @@ class _Errands:
 _errands = _Errands()
 
 
-def run_later(gate: Gate, work: Callable[[], None], left: Request | None = None) -> None:
+def run_later(
+    gate: Gate, work: Callable[[], None], left: Request | None = None, held: tuple[HeldFile, ...] = ()
+) -> None:
     """Do some work, which raises nothing, once a gate is open, see Errand."""
-    _errands.add(Errand(gate, work, left))
+    _errands.add(Errand(gate, work, left, held))
 
 
 def _leave() -> None:
@@ -117,12 +121,15 @@ def _leave() -> None:
     left = _errands.left()
     if not left or not sys.executable or not hasattr(os, "posix_spawn"):
         return
-    given = json.dumps([encode(replace(request, detached=False)) for request in left])
+    given = json.dumps([[encode(replace(request, detached=False)), encode(held)] for request, held in left])
     if len(given) > _LONGEST:  # the next program asks again
         return
     nothing = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
     command = [sys.executable, "-P", "-m", "tilec.api.left_undone", given]
     with suppress(OSError, NotImplementedError):
+        for _, held in left:
+            for file in held:
+                os.set_inheritable(file.descriptor, True)
         variables = {**os.environ, "PYTHONPATH": modules_path()}
         os.posix_spawn(sys.executable, command, variables, file_actions=nothing, setsid=True)
 

@@ -11,6 +11,7 @@ from typing import Any
 from tilec.api.cache import Cache, temporary_cache
 from tilec.api.cache_eviction import used
 from tilec.api.header import Header, read_header
+from tilec.api.held_files import HeldFile
 from tilec.api.options import EXTERNAL_FOLDER, SessionOptions
 from tilec.api.request import Request, SizeRange
 from tilec.api.values import plain
@@ -47,12 +48,36 @@ def open_unread(source: Source, options: SessionOptions, cache: Cache) -> Opened
     return Opened(path, sha256, weights, header)
 
 
-def identified(request: Request) -> Request:
-    """The request with the digests of its files as they are now. Raises as `open_model` does."""
+def identified(request: Request, held: tuple[HeldFile, ...] = ()) -> Request:
+    """The request with the digests of its files, which are those that are held since the session was opened. Where they
+    are no longer in their places, or these are a folder of temporary files, the cache has a copy.
+
+    Raises as `open_model` does; UsageError where a file was written since.
+    """
     if request.sha256:
         return request
+    for file in held:
+        file.require_unchanged()
+    if held and not all(file.in_place for file in held):
+        digests = {file.name: file.digest() for file in held}
+        copy = _copied(digests, held, Cache(Path(request.cache)))
+        sha256 = digests.pop("")
+        return replace(request, model=str(copy), sha256=sha256, weights=digests)
     opened = open_file(Path(request.model), Path(request.cache))
+    if held and _is_temporary(opened.path):
+        _copied({"": opened.sha256, **opened.weights}, held, Cache(Path(request.cache)))
+    for file in held:
+        file.require_unchanged()
     return replace(request, sha256=opened.sha256, weights=opened.weights)
+
+
+def present(request: Request) -> Request:
+    """The request about the cache's copy of its model, where there is one and the model's own file is gone."""
+    if not Path(request.model).is_file():
+        copy = _copy(request.sha256, request.weights, Cache(Path(request.cache)))
+        if copy.is_file():
+            return replace(request, model=str(copy.absolute()))
+    return request
 
 
 def open_model(source: Source, options: SessionOptions, cache: Cache) -> Opened:
@@ -147,13 +172,35 @@ def _written(data: bytes, beside: Path, cache: Cache) -> Opened:
     if not header.external:
         return Opened(path, sha256, {}, header)
     weights = {name: cache.digest(_beside(beside / "model.onnx", name)) for name in header.external}
-    folder = place.model(digest_object({"model": sha256, "weights": weights}))
-    if not (folder / "model.onnx").is_file():
-        write_bytes(folder / "model.onnx", data)
+    path = _copy(sha256, weights, place)
+    folder = path.parent
+    if not path.is_file():
+        write_bytes(path, data)
     used(folder)
     for name, digest in weights.items():
         _bring(beside / name, folder / name, digest, cache)
-    return Opened(folder / "model.onnx", sha256, weights, header)
+    return Opened(path, sha256, weights, header)
+
+
+def _copy(sha256: str, weights: Mapping[str, str], cache: Cache) -> Path:
+    """Where a model with these digests lies in the cache with its external files, if it does."""
+    return cache.model(digest_object({"model": sha256, "weights": weights}) if weights else sha256) / "model.onnx"
+
+
+def _copied(digests: Mapping[str, str], held: tuple[HeldFile, ...], cache: Cache) -> Path:
+    """The copy in the cache of files with these digests by name. Raises TilecError."""
+    copy = _copy(digests[""], {name: digest for name, digest in digests.items() if name}, cache)
+    for file in sorted(held, key=lambda file: file.name, reverse=True):  # the model last: then all are there
+        file.copy(copy.parent / file.name if file.name else copy)
+    used(copy.parent)
+    return copy
+
+
+def _is_temporary(path: Path) -> bool:
+    """Whether a file lies in the folder of temporary files, where it may not be for long."""
+    from tempfile import gettempdir
+
+    return path.resolve().is_relative_to(Path(gettempdir()).resolve())
 
 
 def _bring(real: Path, here: Path, sha256: str, cache: Cache) -> None:

@@ -2,13 +2,15 @@
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from tilec.api.after_fork import left, renew
-from tilec.api.cache import FileState, file_state
 from tilec.api.errands import Gate, run_later
 from tilec.api.feeds import Feeds, Sizes, checked_sizes
+from tilec.api.held_files import hold, release
 from tilec.api.model_source import Opened, identified
 from tilec.api.onnxruntime_peer import OnnxruntimePeer
 from tilec.api.request import Request
@@ -20,7 +22,8 @@ log = logging.getLogger("tilec")
 
 class Unidentified:
     """A model as `Model` is one, without compiled code. `settle` is called with the request that has all digests, and
-    with onnxruntime's model, once the first run has returned; not where the files have changed since they were opened.
+    with onnxruntime's model, once the first run has returned; not where the files were written since they were opened.
+    Until then they are held open: they may be gone.
     """
 
     fixed = None
@@ -35,8 +38,8 @@ class Unidentified:
         self.count = len(header.inputs)
         self._opened, self._request, self._serving, self._settle = opened, request, serving, settle
         self._sizes = Sizes(header.inputs, request.sizes)
-        self._files = tuple(opened.path.parent / name for name in opened.weights)
-        self._states = self._seen()
+        self._held = hold(opened.path, opened.weights)
+        weakref.finalize(self, release, self._held).atexit = False  # a process that ends hands them down
         self._lock = threading.Lock()
         self._peer: OnnxruntimePeer | None = None
         self._serve()
@@ -63,20 +66,20 @@ class Unidentified:
         with self._lock:
             if self._peer is None:
                 gate = Gate()
-                self._peer = OnnxruntimePeer(self._opened.path, self._serving.threads, self._serving.named, gate)
-                run_later(gate, self._identify, self._request if self._serving.detached else None)
+                self._peer = OnnxruntimePeer(self._place(), self._serving.threads, self._serving.named, gate)
+                run_later(gate, self._identify, self._request if self._serving.detached else None, self._held)
             return self._peer
 
-    def _seen(self) -> list[FileState]:
-        return [file_state(path) for path in (self._opened.path, *self._files)]
+    def _place(self) -> Path:
+        """Where the model lies now. Raises TilecError."""
+        if all(file.in_place for file in self._held):
+            return self._opened.path
+        return Path(identified(self._request, self._held).model)
 
     def _identify(self) -> None:
         try:
-            request = identified(self._request)
-            if self._seen() != self._states:
-                log.warning("%s changed since the session was opened: it stays on onnxruntime", self._opened.path.name)
-                return
-            opened = Opened(self._opened.path, request.sha256, request.weights, self._opened.header)
+            request = identified(self._request, self._held)
+            opened = Opened(Path(request.model), request.sha256, request.weights, self._opened.header)
             self._settle(opened, self._serve())
         except TilecError as error:
             log.warning("%s stays on onnxruntime: %s", self._opened.path.name, error)

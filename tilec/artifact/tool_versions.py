@@ -86,7 +86,8 @@ def _sources(root: Path) -> tuple[str, ...]:
         digest.update(f"{name}\n".encode())
         digest.update((root / name).read_bytes())
     found = digest.hexdigest()[:_DIGITS]
-    if time.time() - max(max(state[3:]) for state in states) / 1e9 > SETTLED:
+    times = (each for state in states for each in state[3:])
+    if min(abs(time.time() - each / 1e9) for each in times) > SETTLED:  # a clock may have been set back
         with suppress(OSError):
             note.parent.mkdir(parents=True, exist_ok=True)
             put_text(note, f"{now} {found}")

@@ -8,7 +8,8 @@ queue/USER-MACHINE/   of one user on one machine: others may have other files un
     RANK-KEY.json     an order that waits, or is at work
     failed-KEY.json   one that failed
 
-A file appears complete. A machine that stops may lose the last ones: damaged files count as none.
+A file appears complete. A machine that stops may lose the last ones: damaged files count as none. Versions of tilec
+share the lock; orders that one does not understand it leaves alone.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ class Queue:
         found = []
         for path in self._files("[0-9]*-*.json"):
             order = _read(Order, path)
+            if order is None and _is_whole(path):  # of another version of tilec, whose compiler comes after this one
+                continue
             if order is None or order.name != path.name or (order.result and Path(order.result).exists()):
                 with suppress(OSError):
                     path.unlink()
@@ -205,3 +208,11 @@ def _read(kind: type[T], path: Path) -> T | None:
         return decode(kind, json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, ArtifactError):
         return None
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file holds what some version may have written."""
+    try:
+        return isinstance(json.loads(path.read_text(encoding="utf-8")), dict)
+    except (OSError, ValueError):
+        return False

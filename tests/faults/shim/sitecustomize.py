@@ -39,3 +39,18 @@ def _watch(effect: str, number: int, counter: str, root: str) -> None:
 if "TILEC_FAULT" in os.environ:
     _effect, _number, _counter, _root = os.environ["TILEC_FAULT"].split(":")
     _watch(_effect, int(_number), _counter, _root)
+
+if os.environ.get("TILEC_CLOCK"):
+    import time
+
+    def _moved(clock, unit):  # type: ignore[no-untyped-def]
+        def now():  # type: ignore[no-untyped-def]
+            try:
+                with open(os.environ["TILEC_CLOCK"]) as file:
+                    return clock() + int(file.read() or 0) * unit
+            except (OSError, ValueError):
+                return clock()
+
+        return now
+
+    time.time, time.time_ns = _moved(time.time, 1), _moved(time.time_ns, 10**9)

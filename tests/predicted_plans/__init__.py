@@ -1,0 +1,1 @@
+"""Predicted times of the zoo's plans beside those of another checkout."""
