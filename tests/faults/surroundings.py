@@ -95,9 +95,9 @@ class Programs:
         yield from self.problems(ended(self.start(seconds=seconds, **more)), ("compiled", "served"))
 
     def settled(self) -> Iterator[str]:
-        """Waits until nothing is queued, and the compiler has ended; what is wrong then."""
+        """Waits until nothing is queued, and all processes have ended; what is wrong then."""
         end = time.monotonic() + LONG
-        while (self.queue.waiting() or self.queue.lives) and time.monotonic() < end:
+        while (self.queue.waiting() or list(self.world.living())) and time.monotonic() < end:
             time.sleep(0.05)
         yield from (f"{each.what} is left in the queue" for each in self.queue.waiting())
         yield from (f"process {each} is left" for each in self.world.orphans())
