@@ -12,7 +12,7 @@ import pytest
 
 from tilec.background import Failure, Order, Queue, start
 from tilec.background.compiler import Compiler
-from tilec.background.priority import LEAST
+from tilec.background.priority import AUTOGROUP, LEAST
 from tilec.background.start import _started
 
 
@@ -37,10 +37,11 @@ def said(kind, message):
 
 
 def serve(queue):
-    """Serve as the process does, in a copy of this one: it changes its priority."""
+    """Serve as the process does, in a copy of this one: it changes its priority, and that of its session."""
     child = os.fork()
     if child == 0:
         try:
+            os.setsid()
             Compiler(queue).serve()
         finally:
             os._exit(0)
@@ -123,12 +124,15 @@ def test_a_command_that_always_ends_the_machine_is_given_up(queue):
 
 
 def test_commands_give_way(queue):
+    before = AUTOGROUP.read_text() if AUTOGROUP.exists() else ""
     queue.add(order(queue, "a", "ulimit -d > data; cat /proc/self/stat > stat; nice > nice", ""))
     serve(queue)
     place = queue.root.parent
     assert int((place / "nice").read_text()) >= 10
     assert (place / "stat").read_text().rpartition(")")[2].split()[38] == "5"  # the policy: SCHED_IDLE
     assert int((place / "data").read_text()) >= LEAST >> 10
+    if AUTOGROUP.exists():
+        assert AUTOGROUP.read_text() == before
 
 
 def test_only_one_lives_and_it_outlives_who_started_it(queue):

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.faults.disks import bound_read_only, mounted
-from tests.faults.world import SOURCES, Ended, World, ended, is_of, model_bytes
+from tests.faults.world import SOURCES, Ended, World, ended, is_of, model_bytes, python_for_all
 from tilec.background import Queue
 from tilec.spec.host import read_host
 from tilec.spec.probe import probed_text
@@ -143,11 +143,11 @@ def read_only(programs: Programs) -> Iterator[str]:
     with bound_read_only(programs.cache):
         yield from (f"filled: {each}" for each in programs.compiled())
     yield from programs.settled()
-    _owned(programs.world.root, OTHER_USER)
-    for moment in (0.0, 1.0, 3.0):
+    python = python_for_all()
+    for moment in (0.0, 1.0, 3.0) if python else ():  # root may write whatever rights are taken away
         programs.forget()
         _owned(programs.world.root, OTHER_USER)
-        programs.world.user = OTHER_USER
+        programs.world.user, programs.world.python = OTHER_USER, python or ""
         program = programs.opened(seconds=moment + 10.0)
         time.sleep(moment)
         _allowed(programs.cache, 0o555)
@@ -213,8 +213,9 @@ def temporary_file(programs: Programs) -> Iterator[str]:
 
 def two_users(programs: Programs) -> Iterator[str]:
     """Another user has the same cache, may write there or not, and comes at the same time."""
-    world = programs.world
-    for mask in (0o022, 0o000):
+    world, python = programs.world, python_for_all()
+    world.python = python or world.python
+    for mask in (0o022, 0o000) if python else ():
         programs.forget()
         before = os.umask(mask)
         try:

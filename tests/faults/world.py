@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -53,7 +55,7 @@ class Ended:
 
 class World:
     """One folder: `model.onnx` of a version, its build `model.tilec`, `cache/` in which this machine was measured,
-    `home/` and `tmp/`; `user` runs its commands."""
+    `home/` and `tmp/`; `user` runs its commands on `python`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -67,12 +69,13 @@ class World:
         self.mark = f"{os.getpid()}-{root.name}"
         self.runs = 0
         self.user: int | None = None
+        self.python = sys.executable
 
     def environment(self, **more: str) -> dict[str, str]:
         """Variables of every command; MARK finds processes that are left."""
         return {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join((str(SHIM), str(SOURCES))),
+            "PYTHONPATH": os.pathsep.join((str(SHIM), str(SOURCES), *self._packages())),
             "HOME": str(self.root / "home"),
             "TMPDIR": str(self.root / "tmp"),
             "XDG_CACHE_HOME": str(self.cache),
@@ -80,6 +83,10 @@ class World:
             MARK: self.mark,
             **more,
         }
+
+    def _packages(self) -> tuple[str, ...]:
+        """Where another Python finds the packages of this one."""
+        return () if self.python == sys.executable else (sysconfig.get_path("purelib"),)
 
     def write_model(self, version: int) -> None:
         """Replace the model by one of the same shapes with the weights of this version."""
@@ -90,7 +97,7 @@ class World:
     def start(self, *arguments: str, program: str | None = None, **more: str) -> subprocess.Popen[str]:
         """Start `tilec ARGUMENTS`, or a Python `program`, as the leader of a process group."""
         self.runs += 1
-        command = [sys.executable, "-m", "tilec"] if program is None else [sys.executable, "-c", program]
+        command = [self.python, "-m", "tilec"] if program is None else [self.python, "-c", program]
         return subprocess.Popen(
             [*command, *arguments],
             cwd=self.root,
@@ -139,6 +146,16 @@ class World:
         """Temporary files and folders that no command removed."""
         aside = [path for path in self.root.rglob("*") if path.name.endswith((".tmp", ".old", ".shared"))]
         return sorted(str(path.relative_to(self.root)) for path in (*aside, *(self.root / "tmp").glob("[!.]*")))
+
+
+def python_for_all() -> str | None:
+    """A Python of this version that other users may run; None where there is none."""
+    found = shutil.which(f"python3.{sys.version_info.minor}", path="/usr/bin:/usr/local/bin")
+    for each in filter(None, (sys.executable, found)):
+        real = Path(each).resolve()
+        if all(folder.stat().st_mode & 0o1 for folder in (real, *real.parents)):
+            return each
+    return None
 
 
 COMPILE = ("compile", "model.onnx", "--device", "host")

@@ -2,9 +2,11 @@
 be trusted."""
 
 import json
+import random
 from typing import Any
 
 import pytest
+from scheduler.alike_models import alike_model
 from scheduler.graphs import make_graph
 from scheduler.running import device
 
@@ -74,6 +76,16 @@ def test_groups_of_another_model_are_not_priced_again(monkeypatch: pytest.Monkey
     monkeypatch.setattr(fusion_problem, "register_options", lambda *given: calls.append(given))
     assert planned(layers("other_", 2), "zen5-avx512", kept) == alone
     assert calls == []
+
+
+@pytest.mark.parametrize("target", ["zen5-avx512", "a100"])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))])
+def test_models_that_are_alike_are_planned_as_without_what_the_others_left(target: str, seed: int) -> None:
+    """An entry that was found in other surroundings, and does not hold here, would change a plan."""
+    draw, kept = random.Random(seed), dict[str, dict[str, Any]]()
+    for number in range(4):
+        graph = alike_model(draw, f"m{number}_", open_rows=seed % 4 == 3)
+        assert planned(graph, target, kept) == planned(graph, target, None), number
 
 
 def test_another_target_and_other_sizes_have_entries_of_their_own() -> None:
