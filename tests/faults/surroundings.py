@@ -157,7 +157,7 @@ def read_only(programs: Programs) -> Iterator[str]:
         for failed in programs.cache.glob("queue/*/failed-*"):
             failed.unlink()
         yield from (f"after {moment} s, then writable: {each}" for each in programs.compiled())
-        yield from (f"process {each} is left" for each in programs.world.orphans())
+        yield from (f"after {moment} s: {each}" for each in programs.settled())
     programs.world.user = None
 
 
