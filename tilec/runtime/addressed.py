@@ -78,14 +78,22 @@ class AddressedCall:
         check_indices(self._ranges, self._ports.inputs, arrays)
 
 
-def updating(run: RunOn, ports: BoundPorts, states: Sequence[tuple[int, int]]) -> RunOn:
+Copy = tuple[int, int, int]
+"""Numbers of two tensors, the bytes of either."""
+
+
+def state_copies(ports: BoundPorts, states: Sequence[tuple[int, int]]) -> list[Copy]:
+    """Inputs that are states, and the outputs that they are copied to where they lie apart."""
+    specs = [(given, made, ports.inputs[given]) for given, made in states]
+    return [
+        (given, len(ports.inputs) + made, math.prod(spec.bound_shape) * numpy_dtype(spec.ttype).itemsize)
+        for given, made, spec in specs
+        if isinstance(spec, TensorSpec)
+    ]
+
+
+def updating(run: RunOn, copies: Sequence[Copy]) -> RunOn:
     """Runs that copy what a state was before to where it is updated, if it does not lie there."""
-    copies = []
-    for given, made in states:
-        spec = ports.inputs[given]
-        assert isinstance(spec, TensorSpec)
-        size = math.prod(spec.bound_shape) * numpy_dtype(spec.ttype).itemsize
-        copies.append((given, len(ports.inputs) + made, size))
 
     def copied(addresses: Sequence[int]) -> None:
         for source, target, size in copies:

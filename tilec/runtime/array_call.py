@@ -4,16 +4,17 @@ known is settled once, for these checks take longer than a small model."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tilec.abi.alignment import ALIGNMENT
 from tilec.abi.manifest import TensorSpec
 from tilec.ir.types import numpy_dtype
-from tilec.runtime.addressed import AddressedCall
+from tilec.runtime.addressed import AddressedCall, RunOn
 from tilec.runtime.feeds import MakeArray
 from tilec.runtime.memory import address
 
@@ -34,18 +35,47 @@ Span = tuple[int, int, bool]
 """A block of memory: begin, end, whether it is written."""
 
 
-class ArrayCall:
-    """A model at one set of shapes, for feeds and results by name; `make` makes the arrays of results."""
+class Described(NamedTuple):
+    """Name, shape and element type of an array, in this machine's byte order."""
 
-    def __init__(self, call: AddressedCall, ports: BoundPorts, make: MakeArray) -> None:
-        self._call = call
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class ArrayCall:
+    """A model at one set of shapes, for feeds and results by name: `run` takes addresses, `make` makes the arrays of
+    results, `check` looks at inputs that are indices, `states` are pairs of an input and an output that are one
+    memory."""
+
+    def __init__(
+        self,
+        run: RunOn,
+        inputs: Sequence[Described],
+        outputs: Sequence[Described],
+        make: MakeArray,
+        states: Sequence[tuple[int, int]] = (),
+        check: Callable[[Sequence[Any]], None] | None = None,
+    ) -> None:
+        self._run = run
+        self._check = check
         self._make = make
-        self._inputs = _described(ports.inputs)
-        self._outputs = _described(ports.outputs)
+        self._inputs = inputs
+        self._outputs = outputs
+        self._states = {made: given for given, made in states}
+
+    @classmethod
+    def of(cls, call: AddressedCall, ports: BoundPorts, make: MakeArray) -> ArrayCall:
+        """A call on addresses, for arrays."""
+        check = call.check if call.indexed else None
+        return cls(call.run, _described(ports.inputs), _described(ports.outputs), make, call.states, check)
+
+    @cached_property
+    def _places(self) -> tuple[list[tuple[Described, int]], int]:
+        """Where the results lie in one block, and how large that is."""
         sizes = [-(-math.prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT for _, shape, dtype in self._outputs]
-        self._states = {made: given for given, made in call.states}
-        *offsets, self._bytes = accumulate(sizes, initial=0)
-        self._placed = list(zip(self._outputs, offsets, strict=True))
+        *offsets, total = accumulate(sizes, initial=0)
+        return list(zip(self._outputs, offsets, strict=True)), total
 
     def run(self, feeds: Mapping[str, ArrayLike], out: Mapping[str, NDArray[Any]]) -> Results | None:
         """The results, in the arrays of `out` where it names any; None, and nothing has run, for arrays that have to be
@@ -55,9 +85,9 @@ class ArrayCall:
         if settled is None:
             return None
         addresses, inputs, results = settled
-        if self._call.indexed:
-            self._call.check(inputs)
-        self._call.run(addresses)
+        if self._check is not None:
+            self._check(inputs)
+        self._run(addresses)
         return results
 
     def bound(self, feeds: Mapping[str, ArrayLike], out: Mapping[str, NDArray[Any]]) -> Callable[[], Results] | None:
@@ -66,11 +96,11 @@ class ArrayCall:
         if settled is None:
             return None
         addresses, inputs, results = settled
-        call, run = self._call, self._call.run
+        check, run = self._check, self._run
 
         def again() -> Results:
-            if call.indexed:
-                call.check(inputs)
+            if check is not None:
+                check(inputs)
             run(addresses)
             return results
 
@@ -98,10 +128,11 @@ class ArrayCall:
     def _fresh(self, addresses: list[int]) -> Results:
         """Arrays for all results; their addresses are appended."""
         results: Results = {}
-        if self._bytes <= TOGETHER:
-            block = self._make((self._bytes,), _BYTES)
+        placed, total = self._places
+        if total <= TOGETHER:
+            block = self._make((total,), _BYTES)
             begin = address(block)
-            for (name, shape, dtype), offset in self._placed:
+            for (name, shape, dtype), offset in placed:
                 results[name] = np.ndarray(shape, dtype, block, offset)
                 addresses.append(begin + offset)
         else:
@@ -136,9 +167,12 @@ class ArrayCall:
         return None if used != len(out) or _overlap(spans) else results
 
 
-def _described(specs: Iterable[Any]) -> list[tuple[str, tuple[int, ...], np.dtype[Any]]]:
-    """Names, shapes and types of elements in this machine's byte order."""
-    return [(spec.name, spec.bound_shape, numpy_dtype(spec.ttype)) for spec in specs if isinstance(spec, TensorSpec)]
+def _described(specs: Iterable[Any]) -> list[Described]:
+    return [
+        Described(spec.name, spec.bound_shape, numpy_dtype(spec.ttype))
+        for spec in specs
+        if isinstance(spec, TensorSpec)
+    ]
 
 
 def _overlap(spans: list[Span]) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from tilec.abi.manifest import CallInput, DefaultSpec, Manifest, OpaqueSpec, PortSpec, TensorSpec, read_manifest
 from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnavailableError, UsageError
-from tilec.runtime.addressed import AddressedCall, AddressedExecutor, Shape, updating
+from tilec.runtime.addressed import AddressedCall, AddressedExecutor, Shape, state_copies, updating
 from tilec.runtime.array_call import ArrayCall
 from tilec.runtime.device_array import DeviceArray
 from tilec.runtime.executor import (
@@ -36,6 +36,7 @@ from tilec.runtime.feeds import (
 )
 from tilec.runtime.recycled_memory import RecycledMemory
 from tilec.runtime.serial_loop import LoopRun
+from tilec.runtime.sized_calls import SizedCalls
 from tilec.runtime.sizes import KEPT, BoundPorts, SizeReader
 from tilec.runtime.streamed import StreamedCall, StreamedExecutor
 from tilec.runtime.times import Span, Times
@@ -95,6 +96,11 @@ class Session:
         self._taken = dict(manifest.taken)
         self._memory = RecycledMemory()
         self._array_calls: dict[tuple[Shape, ...], ArrayCall | None] = {}
+        self._sized_calls = (
+            SizedCalls(manifest, evaluate, executor, self._memory.array)
+            if evaluate is not None and isinstance(executor, AddressedExecutor) and self._is_whole(manifest)
+            else None
+        )
         self._calls = [None if call.loop else Fallback(folder, call, threads) for call in manifest.calls]
 
     @property
@@ -146,7 +152,10 @@ class Session:
         and in `out`: objects with `__cuda_array_interface__` or DLPack, in place from their second run on.
         Raises UsageError for feeds that do not fit, TilecError when a part that runs on onnxruntime fails.
         """
-        call = self._array_calls.get(self._reader.shapes(feeds))
+        shapes = self._reader.shapes(feeds)
+        call = self._array_calls.get(shapes)
+        if call is None and self._sized_calls is not None and shapes not in self._array_calls:
+            call = self._keep(shapes, self._sized_calls.at(shapes))
         results = None if call is None else call.run(feeds, out or {})
         return self._run_prepared(feeds, out or {}) if results is None else results
 
@@ -218,7 +227,7 @@ class Session:
                 raise UsageError(f"input {spec.name!r} has shape {list(shape)}, the model has {list(spec.shape)}")
         return ports
 
-    def _is_whole(self, ports: BoundPorts) -> bool:
+    def _is_whole(self, ports: "BoundPorts | Manifest") -> bool:
         """Whether compiled code alone runs the model, on tensors."""
         return not self._manifest.calls and not any(
             isinstance(port, OpaqueSpec) for port in (*ports.inputs, *ports.outputs)
@@ -228,7 +237,7 @@ class Session:
         if not self._is_whole(ports) or not isinstance(self._executor, AddressedExecutor):
             return None
         run, states = self._executor.addressed(ports.numbers), self._manifest.states
-        return None if run is None else AddressedCall(updating(run, ports, states), ports, None, states)
+        return None if run is None else AddressedCall(updating(run, state_copies(ports, states)), ports, None, states)
 
     def _run_prepared(
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]]"
@@ -236,13 +245,18 @@ class Session:
         """Run, and let the next run at these shapes take a short way, if there is one."""
         results = self._run_once(feeds, out, None)
         shapes = self._reader.shapes(feeds)
-        if shapes not in self._array_calls:
-            if len(self._array_calls) >= KEPT:
-                self._array_calls.clear()
+        if self._array_calls.get(shapes) is None:
             ports = self._reader.bind_shapes(shapes)
             call = self._addressed(ports)
-            self._array_calls[shapes] = None if call is None else ArrayCall(call, ports, self._memory.array)
+            self._keep(shapes, None if call is None else ArrayCall.of(call, ports, self._memory.array))
         return results
+
+    def _keep(self, shapes: tuple[Shape, ...], call: ArrayCall | None) -> ArrayCall | None:
+        """The call on arrays of these shapes, for the next run at them."""
+        if len(self._array_calls) >= KEPT:
+            self._array_calls.clear()
+        self._array_calls[shapes] = call
+        return call
 
     def _run_once(
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]]", times: Times | None
