@@ -25,9 +25,9 @@ LIMIT = 600.0
 
 _GROWING, _FIXED = "growing-18", "fixed-23"
 MODELS: dict[str, tuple[str, ...]] = {
-    "qwen3": ("int4", "int4-exact", "int4-128", "int4-zeros", "int4-shared", "int8", "fp32", _GROWING, _FIXED),
+    "qwen3": ("int4", "int4-exact", "int4-128", "int4-shared", "int8", "fp32", _GROWING, _FIXED),
     "llama": ("int4", "fp32", _GROWING, "growing-23", "fixed-18", _FIXED, "fixed-24"),
-    "qwen2": ("int4", _GROWING),
+    "qwen2": ("int4", "int4-zeros", _GROWING),
     "mistral": ("int4", _GROWING, _FIXED),
     "phi": (_GROWING, _FIXED),
     "phi3": ("int4", _GROWING, _FIXED),
@@ -35,6 +35,11 @@ MODELS: dict[str, tuple[str, ...]] = {
     "gemma3": (_GROWING, _FIXED),
     "olmo": ("int4",),
     "smollm3": ("int4",),
+    "mixtral": (_GROWING,),
+    "qwen3-moe": (_GROWING,),
+    "gpt-oss": (_GROWING,),
+    "whisper": (_GROWING,),
+    "t5": (_GROWING,),
 }  # fmt: skip
 """Family -> the forms that it is run in."""
 

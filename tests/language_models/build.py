@@ -10,7 +10,8 @@ import sys
 
 from tests.language_models import genai
 from tests.language_models.environment import FOLDER
-from tests.language_models.exports import export
+from tests.language_models.exports import export, export_decoder
+from tests.language_models.families import DECODERS
 
 
 def main(name: str) -> None:
@@ -20,6 +21,9 @@ def main(name: str) -> None:
         genai.build(family, form, FOLDER / name)
         return
     kind, opset = form.split("-")
+    if family in DECODERS:
+        export_decoder(family, int(opset), FOLDER / name)
+        return
     export(family, kind == "fixed", int(opset), FOLDER / name)
 
 

@@ -29,8 +29,9 @@ class Input:
 @dataclass(frozen=True, slots=True)
 class Form:
     """How a model is fed. `padded` is the side on which shorter prompts of a batch are filled up; `capacity` is the
-    number of rows of caches that the model writes to in place of growing ones; `given` are its other inputs; `channels`
-    is the extent of a head in caches that name it, `window` the number of rows of caches of a sliding window."""
+    number of rows of caches that the model writes to in place of growing ones; `given` are its other inputs, for a
+    batch of one; `channels` is the extent of a head in caches that name it, `window` the number of rows of caches of a
+    sliding window."""
 
     inputs: Sequence[Input]
     padded: str = "right"
@@ -58,7 +59,11 @@ class Decoding:
 
     def __init__(self, form: Form, outputs: Sequence[str], run: Run, batch: int) -> None:
         self.form, self.run, self.batch = form, run, batch
-        self.present = {i.name: present_of(i.name, outputs) for i in form.inputs if i.name.startswith("past")}
+        self.present = {
+            i.name: present_of(i.name, outputs)
+            for i in form.inputs
+            if i.name.startswith("past") and i.name not in form.given
+        }
         self.lengths = np.zeros(batch, np.int64)
         self.rows = 0
         self.mask = np.zeros((batch, 0), np.int64)
@@ -93,7 +98,7 @@ class Decoding:
 
     def _feed(self, each: Input, ids: Array, mask: Array, positions: Array) -> Array:
         if each.name in self.form.given:
-            return self.form.given[each.name]
+            return np.repeat(self.form.given[each.name], self.batch, 0)
         if each.name in self.state:
             return self.state[each.name]
         match each.name:

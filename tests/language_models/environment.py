@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "language-models"
 """Where models and builds lie; a model is written once."""
 
-PACKAGES = ("torch==2.14.1", "transformers==5.24.0", "onnxruntime-genai==0.18.0", "onnx==1.23.2", "onnxscript==0.7.2")
+PACKAGES = ("torch==2.13.0", "transformers==5.24.0", "onnxruntime-genai==0.18.0", "onnx==1.23.2", "onnxscript==0.7.2")
 
 
 def interpreter() -> Path:

@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import DynamicCache
+from transformers import DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import Cache, StaticLayer
 
-from tests.language_models.families import causal_model
+from tests.language_models.families import causal_model, with_encoder
+
+SIDES = ("decoder", "encoder")
 
 CAPACITY = 160
 """Rows of fixed caches: the longest prompt and all steps."""
@@ -55,6 +58,50 @@ def _layer(keys: Tensor, values: Tensor, places: Tensor) -> StaticLayer:
 
 def _tensors(cache: Cache) -> list[Tensor]:
     return [each for layer in cache.layers for each in (layer.keys, layer.values)]
+
+
+class Crossing(nn.Module):
+    """The decoder of a model with an encoder, whose keys and values for it are inputs, and its caches."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, decoder_input_ids: Tensor, *past: Tensor) -> Any:
+        own, encoded = (DynamicCache([past[n : n + 2] for n in range(at, len(past), 4)]) for at in (0, 2))
+        cache = EncoderDecoderCache(own, encoded)
+        unread = torch.zeros(decoder_input_ids.shape[0], past[2].shape[2], self.model.config.d_model)
+        decoder = self.model.get_decoder()
+        found = decoder(decoder_input_ids, encoder_hidden_states=unread, past_key_values=cache, use_cache=True)
+        head = self.model.get_output_embeddings()
+        return head(found.last_hidden_state), *_tensors(own)
+
+
+def export_decoder(family: str, opset: int, folder: Path) -> None:
+    """Write the decoder of a model with an encoder, and how it is fed, into a folder."""
+    model = with_encoder(family)
+    batch, new, earlier, encoded = 2, 3, 5, 7
+    layers = getattr(model.config, "decoder_layers", None) or model.config.num_decoder_layers
+    sides = [f"{layer}.{side}.{part}" for layer in range(layers) for side in SIDES for part in ("key", "value")]
+    past = [f"past_key_values.{each}" for each in sides]
+    rows = [encoded if "encoder" in each else earlier for each in sides]
+    tensors = [torch.randn(batch, 4, n, 16) for n in rows]
+    auto = torch.export.Dim.DYNAMIC
+    program = torch.onnx.export(
+        Crossing(model),
+        (torch.ones(batch, new, dtype=torch.long), *tensors),
+        input_names=["decoder_input_ids", *past],
+        output_names=["logits", *(f"present.{each}" for each in sides if "decoder" in each)],
+        dynamic_shapes=({0: auto, 1: auto}, tuple({0: auto, 2: auto} for _ in past)),
+        dynamo=True,
+        opset_version=opset,
+    )
+    assert program is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    program.save(str(folder / "model.onnx"))
+    given = {name: each[:1].numpy() for name, each in zip(past, tensors, strict=True) if "encoder" in name}
+    np.savez(folder / "given.npz", **given)
+    (folder / "form.json").write_text(json.dumps({"padded": "left", "given": True}))
 
 
 def export(family: str, fixed: bool, opset: int, folder: Path) -> None:

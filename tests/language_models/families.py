@@ -61,10 +61,42 @@ FAMILIES: Mapping[str, Callable[[], Any]] = {
 }
 """Causal models by name."""
 
+_ENCODER: dict[str, Any] = {"d_model": 64, "vocab_size": VOCABULARY, "pad_token_id": 0, "decoder_start_token_id": 1}
+
+DECODERS: Mapping[str, Callable[[], Any]] = {
+    "whisper": lambda: hf.WhisperForConditionalGeneration(
+        hf.WhisperConfig(
+            encoder_layers=1,
+            decoder_layers=2,
+            encoder_attention_heads=4,
+            decoder_attention_heads=4,
+            encoder_ffn_dim=96,
+            decoder_ffn_dim=96,
+            max_target_positions=256,
+            bos_token_id=1,
+            eos_token_id=2,
+            **_ENCODER,
+        )
+    ),
+    "t5": lambda: hf.T5ForConditionalGeneration(
+        hf.T5Config(
+            num_layers=1, num_decoder_layers=2, num_heads=4, d_kv=16, d_ff=96, attn_implementation="eager", **_ENCODER
+        )
+    ),
+}
+"""Models with an encoder, whose decoder has caches of its own tokens and of the encoder's."""
+
 
 def causal_model(name: str) -> Any:
     """The model of a family with random weights, the same at every call."""
     torch.manual_seed(0)
     model = FAMILIES[name]().eval()
+    model.set_experts_implementation("batched_mm")  # the others cannot be exported
     model.generation_config = hf.GenerationConfig(bos_token_id=1, eos_token_id=2, pad_token_id=0)
     return model
+
+
+def with_encoder(name: str) -> Any:
+    """The model of `DECODERS` with random weights, the same at every call."""
+    torch.manual_seed(0)
+    return DECODERS[name]().eval()

@@ -11,14 +11,14 @@ from transformers import PreTrainedTokenizerFast
 
 from tests.language_models.families import VOCABULARY, causal_model
 
-_INT4 = ("int4", "int4_accuracy_level=4")
+_INT4 = ("int4", "accuracy_level=4")
 FORMS: dict[str, tuple[str, ...]] = {
-    "int4": (*_INT4, "int4_block_size=32"),
-    "int4-exact": ("int4", "int4_accuracy_level=0", "int4_block_size=32"),
-    "int4-128": (*_INT4, "int4_block_size=128"),
-    "int4-zeros": (*_INT4, "int4_block_size=32", "int4_is_symmetric=false"),
-    "int4-shared": (*_INT4, "int4_block_size=32", "shared_embeddings=true"),
-    "int8": ("int8", "int4_accuracy_level=4"),
+    "int4": (*_INT4, "block_size=32"),
+    "int4-exact": ("int4", "accuracy_level=0", "block_size=32"),
+    "int4-128": (*_INT4, "block_size=128"),
+    "int4-zeros": (*_INT4, "block_size=32", "is_symmetric=false"),
+    "int4-shared": (*_INT4, "block_size=32", "shared_embeddings=true"),
+    "int8": ("int8", "accuracy_level=4"),
     "fp32": ("fp32",),
     "fp16": ("fp16",),
 }

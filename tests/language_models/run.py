@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 import tilec
 from tests.language_models.decoder import Arrays, Decoding, Form, Input, Run, prompts
@@ -83,7 +84,8 @@ def compared(
 
 
 def main(model: Path, build: Path) -> None:
-    """Print the distances of every prompt, and whether all are right."""
+    """Print the distances of every prompt, and whether all are right; onnxruntime does not take prompts of different
+    length beside each other in all forms."""
     form = form_of(model)
     outputs, theirs = on_onnxruntime(model, exact=False)
     _, exact = on_onnxruntime(model, exact=True)
@@ -91,7 +93,12 @@ def main(model: Path, build: Path) -> None:
     ours: Callable[[dict[str, Any]], Arrays] = session.run
     found = {}
     for lengths in PROMPTS:
-        each = compared(form, outputs, (ours, theirs, exact), lengths)
+        try:
+            each = compared(form, outputs, (ours, theirs, exact), lengths)
+        except InvalidArgument:
+            if len(lengths) == 1:
+                raise
+            continue
         found[" ".join(map(str, lengths))] = {**asdict(each), "right": each.right}
     print(json.dumps(found))
 
