@@ -34,6 +34,7 @@ from tilec.ir.verify.data import (
     tensor_problems,
 )
 from tilec.ir.verify.loops import loop_problems
+from tilec.ir.verify.states import update_problems
 from tilec.ir.verify.structure import is_integer
 
 
@@ -68,7 +69,8 @@ def check_graph(graph: Graph) -> tuple[str, ...]:
     for port in graph.outputs:
         if port.tensor not in defined:
             problems.append(f"output {port.name} is never computed ({port.tensor})")
-    return (*problems, *_call_problems(graph, defined), *loop_problems(graph.calls, graph.tensors))
+    states = update_problems(graph.calls, graph.tensors, graph.inputs, graph.outputs)
+    return (*problems, *_call_problems(graph, defined), *loop_problems(graph.calls, graph.tensors), *states)
 
 
 def _call_problems(graph: Graph, defined: set[str]) -> list[str]:
