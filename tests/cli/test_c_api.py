@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from acceptance.miniatures import shrunk
 from onnx import helper, numpy_helper
+from state_models import window
 
 from cli import models
 from tilec import zoo
@@ -260,3 +261,43 @@ def test_what_needs_python_is_refused(cli, tmp_path):
 @pytest.mark.parametrize(("name", "prefix"), [("resnet-50", "resnet_50"), ("3d/Net", "model_3d_net"), ("é", "model")])
 def test_names_become_identifiers(name, prefix):
     assert c_identifier(name) == prefix
+
+
+STATE = r"""
+#include <stdio.h>
+#include <string.h>
+#include "kept.h"
+
+int main(void) {
+    static float past[90], rows[30], other[90], mean;
+    tilec_session *session;
+    if (kept_open(TILEC_C_ABI, ".", 1, &session)) return 1;
+    for (int n = 0; n < 90; n++) past[n] = (float)n;
+    for (int n = 0; n < 30; n++) rows[n] = 3;
+    tilec_tensor in[2] = {{past, sizeof past, TILEC_F32, 3, {3, 6, 5}}, {rows, sizeof rows, TILEC_F32, 3, {3, 2, 5}}};
+    tilec_tensor apart[2] = {{other, sizeof other, TILEC_F32, 3, {0}}, {&mean, sizeof mean, TILEC_F32, 0, {0}}};
+    if (kept_run(session, in, apart)) { puts(kept_error()); return 2; }
+    if (past[12] != 12 || other[12] != 9 || other[9] != 9 || other[20] != 20) return 3;
+    tilec_tensor same[2] = {in[0], apart[1]};
+    if (kept_run(session, in, same)) { puts(kept_error()); return 4; }
+    if (memcmp(past, other, sizeof past)) return 5;
+    same[0].data = past + 1;
+    same[0].bytes = sizeof past;
+    if (!kept_run(session, in, same)) return 6;
+    puts(kept_error());
+    kept_close(session);
+    return 0;
+}
+"""
+
+
+def test_a_state_is_one_memory_or_a_copy_first(cli, tmp_path):
+    window(tmp_path / "kept.onnx")
+    (tmp_path / "r.yaml").write_text("kind: compile\nstate: in-place\n")
+    ran = cli("compile", "kept.onnx", "--device", "avx2", "--recipe", "r.yaml")
+    assert ran.code == 0, ran.err
+    assert cli("codegen", "kept.tilec", "--emit", "c-api", "--threads", "1").code == 0
+    folder = tmp_path / "kept.tilec" / "c-api"
+    (folder / "state.c").write_text(STATE)
+    compiled(folder, "cc", "-std=c99", "-Wall", "-Werror", "state.c", "libkept.a", "-lm", "-lpthread", "-o", "state")
+    assert started(folder, "./state") == (0, "output 'present' overlaps input 'past'\n", "")
