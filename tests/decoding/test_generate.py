@@ -16,6 +16,7 @@ POSITIONS = TensorSpec("position_ids", "i64", ("b", "s"))
 PAST = TensorSpec("past_key_values.0.key", "f32", ("b", 2, "p", 4))
 LOGITS = TensorSpec("logits", "f32", ("b", "s", 10))
 PRESENT = TensorSpec("present.0.key", "f32", ("b", 2, "p", 4))
+GROWN = TensorSpec("present.0.key", "f32", ("b", 2, "p + s", 4))
 
 
 def _session(inputs=(IDS, MASK, POSITIONS, PAST), outputs=(LOGITS, PRESENT), states=None):
@@ -45,7 +46,7 @@ class Counting:
 @pytest.mark.parametrize("states", [{}, IN_PLACE])
 def test_the_prompt_in_one_call_then_a_token_a_call(states):
     run, told = Counting(), Generation(3)
-    decoder = decoder_of(_session(states=states))
+    decoder = decoder_of(_session(outputs=(LOGITS, PRESENT if states else GROWN), states=states))
     assert list(tokens_of(run, decoder, [7, 1, 2], 4, (), GREEDY, 0, told)) == [5, 9, 4, 0]
     assert [fed["input_ids"].tolist() for fed in run.fed] == [[[7, 1, 2]], [[5]], [[9]], [[4]]]
     assert [fed["attention_mask"].shape for fed in run.fed] == [(1, 3), (1, 4), (1, 5), (1, 6)]
@@ -58,20 +59,37 @@ def test_the_prompt_in_one_call_then_a_token_a_call(states):
 
 def test_a_stop_is_the_last_token():
     run = Counting()
-    decoder = decoder_of(_session())
+    decoder = decoder_of(_session(outputs=(LOGITS, GROWN)))
     assert list(tokens_of(run, decoder, [7, 1, 2], 50, (9,), GREEDY, 0, Generation(3))) == [5, 9]
     assert len(run.fed) == 2
 
 
 def test_caches_of_fixed_room_hold_all_but_the_last_token():
-    fixed = TensorSpec(PAST.name, "f32", ("b", 2, 6, 4))
-    decoder = decoder_of(_session(inputs=(IDS, MASK, POSITIONS, fixed), states=IN_PLACE))
+    fixed, after = (TensorSpec(each.name, "f32", ("b", 2, 6, 4)) for each in (PAST, PRESENT))
+    decoder = decoder_of(_session((IDS, MASK, POSITIONS, fixed), (LOGITS, after), IN_PLACE))
     assert decoder.room == 6
     assert len(list(tokens_of(Counting(), decoder, [1, 2, 3], 4, (), GREEDY, 0, Generation(3)))) == 4
     with pytest.raises(UsageError, match="a prompt of 3 tokens and 5 more do not fit into caches of 6"):
         tokens_of(Counting(), decoder, [1, 2, 3], 5, (), GREEDY, 0, Generation(3))
     with pytest.raises(UsageError, match="the prompt has no tokens"):
         tokens_of(Counting(), decoder, [], 5, (), GREEDY, 0, Generation(0))
+
+
+def test_caches_of_the_latest_tokens_have_room_for_the_window_and_are_handed_on():
+    config = SimpleNamespace(inputs={}, outputs={}, layers=0, window=200)
+    latest, after = (TensorSpec(f"{name}.1.key", "f32", ("b", 2, "w", 4)) for name in ("past_key_values", "present"))
+    decoder = decoder_of(_session((IDS, MASK, PAST, latest), (LOGITS, PRESENT, after), IN_PLACE), config)
+    assert [(each.grows, each.in_place) for each in decoder.caches] == [(False, True), (False, False)]
+    assert decoder.room_for(3, 4) == 200
+    fed = []
+
+    def run(feeds, out):
+        fed.append(feeds[latest.name])
+        logits = np.zeros((1, feeds["input_ids"].shape[1], 10), "f4")
+        return {"logits": logits, PRESENT.name: out[PRESENT.name], after.name: feeds[latest.name] + 1}
+
+    assert list(tokens_of(run, decoder, [1], 3, (), GREEDY, 0, Generation(1))) == [0, 0, 0]
+    assert [(array.shape, array.max()) for array in fed] == [((1, 2, 200, 4), n) for n in range(3)]
 
 
 @pytest.mark.parametrize(

@@ -51,10 +51,9 @@ class Moved:
 
 def _sizes(decoder: Decoder, total: int, room: int) -> dict[str, int]:
     """The symbols of a decoder's ports for one new token."""
-    rows = room if decoder.in_place else total - 1
     shapes: list[tuple[tuple[int | str, ...], tuple[int, ...]]] = [(decoder.ids.shape, (1, 1))]
     shapes += [(decoder.mask.shape, (1, total))] if decoder.mask is not None else []
-    shapes += [(each.past.shape, each.shape(rows)) for each in decoder.caches]
+    shapes += [(each.past.shape, each.shape(total - 1 if each.grows else room)) for each in decoder.caches]
     return {
         extent: size
         for named, shape in shapes

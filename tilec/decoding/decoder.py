@@ -25,11 +25,14 @@ _FLOATS = ("f32", "f16", "bf16", "f64")
 @dataclass(frozen=True, slots=True)
 class Cache:
     """A cache: the input that has it before a call and the output that has it afterwards; `along` is the dimension of
-    tokens."""
+    tokens. It `grows` with every call or has its room from the first on; the output is the input's memory where it is
+    `in_place`."""
 
     past: TensorSpec
     present: str
     along: int
+    grows: bool = False
+    in_place: bool = False
 
     def shape(self, tokens: int) -> tuple[int, ...]:
         """The shape with room for so many tokens, for one sequence."""
@@ -41,20 +44,20 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """Names of the ports of a decoder. `in_place` says that caches have room for all tokens and are updated where they
-    are; they grow with every call otherwise. `room` is their room where it is fixed."""
+    """Names of the ports of a decoder. `room` is that of caches that hold all tokens where it is fixed, `window` the
+    least of those that hold the latest ones."""
 
     ids: TensorSpec
     mask: TensorSpec | None
     positions: TensorSpec | None
     logits: TensorSpec
     caches: tuple[Cache, ...]
-    in_place: bool
     room: int | None
+    window: int = 0
 
     def room_for(self, prompt: int, tokens: int) -> int:
-        """Tokens that caches have room for in a generation."""
-        return self.room or -(-(prompt + tokens) // ROOM) * ROOM
+        """Tokens that caches have room for in a generation, if they do not grow."""
+        return self.room or max(-(-(prompt + tokens) // ROOM) * ROOM, self.window)
 
 
 def decoder_of(session: Session, config: GenaiConfig | None = None) -> Decoder:
@@ -74,15 +77,19 @@ def decoder_of(session: Session, config: GenaiConfig | None = None) -> Decoder:
     if logits is None or logits.ttype not in _FLOATS or len(logits.shape) != 3:
         raise _other("it has no output `logits` [batch, tokens, vocabulary]", outputs)
     rest = [port for port in session.inputs if port not in (ids, mask, positions)]
-    pairs = session.states or _pairs(rest, outputs, config)
+    pairs = {**_pairs(rest, outputs, config), **session.states}
     strange = [port.name for port in rest if port.name not in pairs]
     if strange:
         raise _other(f"its input {strange[0]!r} has no role in a decoder", inputs)
-    caches = tuple(_cache(port, pairs[port.name]) for port in rest if isinstance(port, TensorSpec))
-    in_place = bool(session.states)
-    fixed = [each.past.shape[each.along] for each in caches if isinstance(each.past.shape[each.along], int)]
-    room = min((int(extent) for extent in fixed), default=None) if in_place else None
-    return Decoder(ids, mask, positions, logits, caches, in_place, room)
+    made = [(port, outputs.get(pairs[port.name])) for port in rest]
+    caches = tuple(
+        _cache(past, present, past.name in session.states)
+        for past, present in made
+        if isinstance(past, TensorSpec) and isinstance(present, TensorSpec)
+    )
+    extents = [each.past.shape[each.along] for each in caches if not each.grows]
+    room = min((extent for extent in extents if isinstance(extent, int)), default=None)
+    return Decoder(ids, mask, positions, logits, caches, room, 0 if config is None else config.window)
 
 
 def _tensor(ports: Mapping[str, PortSpec], name: str) -> TensorSpec | None:
@@ -110,11 +117,12 @@ def _pairs(rest: Iterable[PortSpec], outputs: Mapping[str, PortSpec], config: Ge
     return {past: present for past, present in pairs.items() if present in outputs}
 
 
-def _cache(past: TensorSpec, present: str) -> Cache:
+def _cache(past: TensorSpec, present: TensorSpec, in_place: bool) -> Cache:
     """The dimension of tokens is the last that varies but for the first, which is the batch; of a cache without one the
     last but one."""
     open_ = [dim for dim, extent in enumerate(past.shape) if isinstance(extent, str) and dim > 0]
-    return Cache(past, present, open_[-1] if open_ else len(past.shape) - 2)
+    along = open_[-1] if open_ else len(past.shape) - 2
+    return Cache(past, present.name, along, past.shape != present.shape, in_place)
 
 
 def _other(reason: str, ports: Mapping[str, PortSpec]) -> UnsupportedError:

@@ -15,7 +15,8 @@ FILE = "genai_config.json"
 @dataclass(frozen=True, slots=True)
 class GenaiConfig:
     """The model's file, the tokens that end a text, and the longest text; names of inputs and outputs by their role,
-    those of caches as patterns (`past_key_values.%d.key`)."""
+    those of caches as patterns (`past_key_values.%d.key`); `window` is the room of caches that hold the latest tokens
+    alone, 0 where there are none."""
 
     model: Path
     stops: tuple[int, ...]
@@ -23,6 +24,7 @@ class GenaiConfig:
     inputs: dict[str, str]
     outputs: dict[str, str]
     layers: int
+    window: int = 0
 
 
 def read_genai_config(folder: Path) -> GenaiConfig:
@@ -53,6 +55,7 @@ def read_genai_config(folder: Path) -> GenaiConfig:
         _names(decoder, "inputs"),
         _names(decoder, "outputs"),
         layers if isinstance(layers, int) else 0,
+        _window(decoder),
     )
 
 
@@ -61,6 +64,12 @@ def _object(data: Any, key: str, path: Path, before: str = "") -> dict[str, Any]
     if not isinstance(value, dict):
         raise ConfigError(f"{before}{key} is missing", str(path), "Export the model again.")
     return value
+
+
+def _window(decoder: dict[str, Any]) -> int:
+    sliding = decoder.get("sliding_window")
+    size = sliding.get("window_size") if isinstance(sliding, dict) else None
+    return size if isinstance(size, int) and size > 0 else 0
 
 
 def _names(decoder: dict[str, Any], key: str) -> dict[str, str]:

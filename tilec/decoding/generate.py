@@ -103,13 +103,14 @@ def _tokens(
     told: Generation,
 ) -> Iterator[int]:
     generator = np.random.default_rng(seed)
-    rows = decoder.room_for(len(prompt), most) if decoder.in_place else 0
-    caches = {each.past.name: np.zeros(each.shape(rows), numpy_dtype(each.past.ttype)) for each in decoder.caches}
+    room = decoder.room_for(len(prompt), most)
+    shapes = {each.past.name: each.shape(0 if each.grows else room) for each in decoder.caches}
+    caches = {each.past.name: np.zeros(shapes[each.past.name], numpy_dtype(each.past.ttype)) for each in decoder.caches}
     ids, total = np.array([prompt]), 0
     for number in range(most):
         total += ids.shape[1]
         feeds = {**_feeds(decoder, ids, total), **caches}
-        out = {each.present: caches[each.past.name] for each in decoder.caches} if decoder.in_place else {}
+        out = {each.present: caches[each.past.name] for each in decoder.caches if each.in_place}
         begin = time.perf_counter()
         results = run(feeds, out)
         seconds = time.perf_counter() - begin

@@ -61,9 +61,11 @@ def _onnxruntime(model: Path, decoder: Decoder, threads: int | None) -> Call:
                 binding.bind_ortvalue_input(name, value)
         for name, array in out.items():
             binding.bind_ortvalue_output(name, values[id(array)])
-        binding.bind_output(decoder.logits.name)
+        free = [name for name in names if name not in out]
+        for name in free:
+            binding.bind_output(name)
         session.run_with_iobinding(binding)
-        return {decoder.logits.name: binding.get_outputs()[-1].numpy(), **out}
+        return {**dict(zip(free, (value.numpy() for value in binding.get_outputs()[len(out) :]), strict=True)), **out}
 
     return call
 
