@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.importer.ops.contrib.test_contrib import Arrays, contrib, model
+from tests.importer.ops.contrib.test_contrib import Arrays, contrib, integers, model
 from tests.importer.reference import normal, onnxruntime, run
 from tilec.errors import ConfigError
 from tilec.importer import import_model
@@ -58,7 +58,7 @@ def test_a_cache_of_a_window_moves_its_rows_up(tmp_path: Path, capacity: int, st
         for one, other in zip(found[1:], wanted[1:], strict=True):
             assert one.shape == other.shape
             np.testing.assert_array_equal(one[:, :, :rows], other[:, :, :rows])
-        past = wanted[1:]
+        past = [np.where(np.arange(capacity)[:, None] < rows, each, np.nan).astype(np.float32) for each in wanted[1:]]
 
 
 def test_rows_of_a_window_differ_between_batches(tmp_path: Path) -> None:
@@ -73,6 +73,28 @@ def test_rows_of_a_window_differ_between_batches(tmp_path: Path) -> None:
         else:
             np.testing.assert_array_equal(result[0, :, :rows], other[0, :, :rows])
             np.testing.assert_array_equal(result[1, :, :3], other[1, :, :3])
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("mode", ["PER_TENSOR", "PER_CHANNEL"])
+@pytest.mark.parametrize("capacity", [0, 6, 12])
+def test_caches_of_few_bits(tmp_path: Path, bits: int, mode: str, capacity: int) -> None:
+    """A prompt into an empty cache, a step that adds a row to a full one, and one with room for more."""
+    width, kind, new = (16, "int8", 1) if bits == 8 else (8, "uint8", 1)
+    new = new if capacity else 5
+    total = {0: 5, 6: 7, 12: 9}[capacity]
+    past: Arrays = [integers(kind, 1, 2, capacity, width, seed=n) for n in (1, 2)]
+    shape = (1,) if mode == "PER_TENSOR" else (1, 2, 1, 16)
+    scale = np.random.default_rng(5).uniform(0.5, 1, shape).astype(np.float32) * (0.02 if bits == 8 else 0.3)
+    rest: Arrays = [*([None] * 5), scale, scale * np.float32(1.5)]
+    arrays: Arrays = [*tokens(1, new), *past, *lengths([total - 1], total), *rest]
+    named = {**HEADS, "k_quant_type": mode, "v_quant_type": mode, "kv_cache_bit_width": bits}
+    path, feeds = model(tmp_path, "GroupQueryAttention", arrays, 3, (6, 12, 13), **named)
+    found, wanted = run(import_model(path), tmp_path, feeds), onnxruntime(path, feeds)
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-4, atol=2e-5)
+    for one, other in zip(found[1:], wanted[1:], strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        np.testing.assert_array_equal(one[:, :, :total], other[:, :, :total])
 
 
 def test_a_cache_that_is_smaller_than_its_window_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tilec.importer.compose import applied
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.ops.contrib import windowed_cache
+from tilec.importer.ops.contrib import quantised_cache, windowed_cache
 from tilec.importer.ops.contrib.attention import refuse
 from tilec.importer.ops.contrib.heads import attended, columns, repeated_heads, split_heads
 from tilec.importer.ops.gather import require_range
@@ -17,8 +17,9 @@ from tilec.importer.shapes import ShapeError, shape_text, size_of
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr
+from tilec.ir.types import is_float
 
-_DEFAULTS = {"kv_cache_bit_width": 0, "qk_output": 0}
+_DEFAULTS = {"qk_output": 0}
 
 
 @operator("GroupQueryAttention", domain=CONTRIB)
@@ -28,8 +29,8 @@ def _group_query_attention(op: Op) -> tuple[Value, ...]:
     Results of tokens behind the last valid one are those of a query that sees the valid ones only, as in onnxruntime.
     """
     refuse(op, _DEFAULTS)
-    if any(op.optional(i) is not None for i in range(12, 17)) or op.wants(3):
-        raise op.unsupported("quantised caches, normalised queries, lengths of chunks or scores as an output")
+    if any(op.optional(i) is not None for i in range(14, 17)) or op.wants(3):
+        raise op.unsupported("normalised queries, lengths of chunks or scores as an output")
     heads, groups = op.integer("num_heads"), op.integer("kv_num_heads")
     q, k, v = _projections(op, heads, groups)
     length, total = q.shape[1], op.single(6)
@@ -46,21 +47,38 @@ def _group_query_attention(op: Op) -> tuple[Value, ...]:
     past = op.optional(3), op.optional(4)
     query, k, v = split_heads(op, q, heads, "q"), split_heads(op, k, groups, "k"), split_heads(op, v, groups, "v")
     window = op.integer("local_window_size", -1)
+    scales = op.optional(12), op.optional(13)
+    bits = quantised_cache.require_codes(op, past, scales)
     if op.integer("sliding_window_cache"):
+        if bits:
+            raise op.unsupported("a quantised cache of a window")
         if past[0] is None or past[1] is None or window < 1 or not op.integer("causal", 1):
             raise op.invalid("a cache of a sliding window without a cache or without a window")
         _require_caches(op, length, total, [past[0], past[1]], windowed=True)
         rows = windowed_cache.windowed(op, past[0], earlier, last, window)
         keys, values = (windowed_cache.kept(op, p, n, rows, o) for p, n, o in ((past[0], k, 1), (past[1], v, 2)))
-        k, v = windowed_cache.seen(op, past[0], k, "seen_keys"), windowed_cache.seen(op, past[1], v, "seen_values")
+        k, v = (
+            windowed_cache.seen(op, past[0], k, rows, "seen_keys"),
+            windowed_cache.seen(op, past[1], v, rows, "seen_values"),
+        )
         terms = [windowed_cache.mask(op, query, rows, window)]
     else:
         caches = [cache for cache in past if cache is not None]
         in_place = len(caches) == 2 and all(map(op.builder.is_state, caches)) and op.wants(1) and op.wants(2)
         _require_caches(op, length, total, caches, in_place=in_place)
+        if scales[0] is not None and scales[1] is not None:
+            k, v = (
+                quantised_cache.quantised(op, x, scale, bits, f"{part}_codes")
+                for x, scale, part in ((k, scales[0], "k"), (v, scales[1], "v"))
+            )
         keys = _present(op, past[0], k, earlier, total, 1, in_place)
         values = _present(op, past[1], v, earlier, total, 2, in_place)
         k, v = _first_rows(op, keys, total, "first_keys"), _first_rows(op, values, total, "first_values")
+        if scales[0] is not None and scales[1] is not None:
+            k, v = (
+                quantised_cache.dequantised(op, x, scale, bits, query.ttype, f"{part}_numbers")
+                for x, scale, part in ((k, scales[0], "k"), (v, scales[1], "v"))
+            )
         terms = [_window(op, query, k, earlier, last)]
     terms += [op.value(10)] if op.optional(10) is not None else []
     k, v = repeated_heads(op, k, heads, "keys"), repeated_heads(op, v, heads, "values")
@@ -155,7 +173,7 @@ def _present(op: Op, past: Value | None, new: Value, earlier: Value, total: Expr
         old = past.access([vb, vn, vt, vh])
         body = formula("where(t < n + s, where(t < n, old, x), old)", old=old, x=x, **names)
         return op.emit(axes, body, new.ttype, output=output)
-    body = formula("where(t < n + s, x, 0.0)", x=x, **names)
+    body = formula("where(t < n + s, x, zero)", x=x, zero=0.0 if is_float(new.ttype) else 0, **names)
     if past is not None and past.shape[2] != Const(0):
         row = formula("minimum(t, p - 1)", t=vt, p=past.shape[2])
         body = formula("where(t < n, old, body)", old=past.access([vb, vn, row, vh]), body=body, **names)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.ops.movement import concatenated
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 
@@ -69,9 +68,17 @@ def kept(op: Op, past: Value, new: Value, rows: Windowed, output: int) -> Value:
     return op.emit(axes, body, new.ttype, part="" if wanted else f"cache{output}", output=output if wanted else 0)
 
 
-def seen(op: Op, past: Value, new: Value, part: str) -> Value:
-    """The rows that queries see: those of the cache before the new tokens, then the new ones."""
-    return concatenated(op, [past, new], 2, part=part)
+def seen(op: Op, past: Value, new: Value, rows: Windowed, part: str) -> Value:
+    """The rows that queries see: those of the cache before the new tokens, then the new ones. Rows that hold no token
+    may hold anything, and are 0 here."""
+    b, n, s, h = new.shape
+    axes = op.axes_of((b, n, formula("c + s", c=rows.capacity, s=s), h))
+    vb, vn, vr, vh = (axis.var for axis in axes)
+    names: dict[str, Expr] = {"r": vr, "c": rows.capacity, "before": rows.before.access([vb])}
+    old = past.access([vb, vn, formula("minimum(r, c - 1)", **names), vh])
+    fresh = new.access([vb, vn, formula("maximum(r - c, 0)", **names), vh])
+    body = formula("where(r < c, where(r < before, old, 0.0), new)", old=old, new=fresh, **names)
+    return op.emit(axes, body, new.ttype, part=part)
 
 
 def mask(op: Op, q: Value, rows: Windowed, window: int) -> Value:
