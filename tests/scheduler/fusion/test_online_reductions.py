@@ -249,3 +249,18 @@ def test_without_full_fusion_nothing_shares_a_loop() -> None:
     for fusion in ("none", "register"):
         plan = schedule(attention(7, 523), tiny(), ScheduleOptions(fusion=fusion))
         assert not any(shared(group) for group in plan.groups)
+
+
+def test_sums_over_one_element_are_planned() -> None:
+    """They share no loop, which would have no steps."""
+    e = {"s": 1, "n": 130, "k": 130}
+    texts = [
+        ("a[n, k] = sum(s, x[s, n] * x[s, k])", e),
+        ("y[s, n] = sum(k, x[s, k] * a[n, k])", e),
+        ("b[n] = sum(s, y[s, n])", e),
+        ("z[s, n] = y[s, n] - b[n]", e),
+        ("c[n] = sum(s, z[s, n])", e),
+        ("u[s, n] = z[s, n] - c[n]", e),
+    ]
+    plan = schedule(make_graph({"x": (1, 130)}, texts, ["u"]), device("a100"))
+    assert all(not variant.shared for group in plan.groups for variant in group.variants)

@@ -38,6 +38,12 @@ def case(
     return Case(texts, extents, used, outputs=outputs, ttypes=ttypes or {})
 
 
+def test_reductions_of_one_element_share_no_loop() -> None:
+    softmax = case(ROWS[:4], r=1)
+    assert find_shared_reductions(softmax.nodes(), softmax.plan().tensors, ("R",)) == ()
+    assert only_chain(case(ROWS[:4], r=2)).members == ("X", "Z")
+
+
 def rules(case: Case) -> dict[str, str]:
     return {name: text_of(entry.rescale) for name, entry in only_chain(case).shared.items()}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilec.ir.expr import Access, Binary, Call, Expr, TensorExpr, operands, rebuild, rename_tensors
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, TensorExpr, operands, rebuild, rename_tensors
 from tilec.ir.graph import Tensor
 from tilec.ir.plan import Shared
 from tilec.ir.types import is_float
@@ -69,12 +69,13 @@ def find_shared_reductions(
     """The longest chains among nodes in topological order, of which `outputs` are needed outside; most often none.
     New tensors are not called like one of the `sizes`.
 
-    A reduction joins the first chain of which it reads a partial result, if an update rule applies to it.
+    A reduction joins the first chain of which it reads a partial result, if an update rule applies to it. Those of one
+    element have no loop to share.
     """
     search = ChainSearch({node.tensor: node for node in nodes}, dict(tensors), sizes)
     chains: list[ReductionChain] = []
     for node in nodes:
-        if not node.reduce or not is_float(tensors[node.tensor].ttype):
+        if not _has_loop(node) or not is_float(tensors[node.tensor].ttype):
             continue
         read = search.ahead(node.tensor)
         for position, chain in enumerate(chains):
@@ -85,6 +86,10 @@ def find_shared_reductions(
         else:
             chains.append(search.begun(node))
     return tuple(_chain(search, chain, outputs) for chain in chains if len(chain.members) > 1)
+
+
+def _has_loop(node: TensorExpr) -> bool:
+    return any(node.domain[iterator] != Const(1) for iterator in node.reduce)
 
 
 def _chain(search: ChainSearch, chain: ReductionChain, outputs: Collection[str]) -> SharedReductions:

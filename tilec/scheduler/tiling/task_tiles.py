@@ -126,7 +126,7 @@ def _rough(problem: TilingProblem) -> tuple[int, float]:
         found = estimate(problem, sizes, {})
     else:
         leader = problem.chain.leader
-        found = _stepped(problem, sizes, leader, _shorter(problem, leader), {}).score
+        found = _stepped(problem, sizes, leader, _shorter(problem, leader) or [{}], {}).score
     held = int(np.min(found.held))
     if held > problem.target.capacity:
         held = least_held(problem)
