@@ -1,7 +1,9 @@
 """A model whose file nobody has read as a whole yet is served at once, and read after the first run."""
 
+import hashlib
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -117,6 +119,26 @@ def test_temporary_files_are_kept_in_the_cache_before_they_go(tmp_path, monkeypa
         copy = present(request)
         assert (copy.model != str(path)) == kept
         path.write_bytes(models.affine().SerializeToString())
+
+
+@pytest.mark.filterwarnings("ignore:the cache .* cannot be written")
+@pytest.mark.parametrize("cache", ["left over", "unwritable"])
+def test_copies_need_no_tidy_cache(path, cache):
+    session, content = opened(path), path.read_bytes()
+    path.unlink()
+    folder = path.parent / "cache"
+    left = folder / "models" / hashlib.sha256(content).hexdigest()[:32] / ".model.onnx.0123abcd.tmp"
+    if cache == "unwritable":
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.write_text("")
+    else:
+        left.parent.mkdir(parents=True, exist_ok=True)
+        left.write_text("half")
+    session.run(None, {"x": X})
+    settled(session)
+    session._model._dispatch._made[()].result(60)
+    assert isinstance(session._model, Model)
+    assert not left.exists()
 
 
 def test_a_copied_process_opens_a_file_that_is_gone(path):

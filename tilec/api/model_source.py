@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -15,7 +16,18 @@ from tilec.api.held_files import HeldFile
 from tilec.api.options import EXTERNAL_FOLDER, SessionOptions
 from tilec.api.request import Request, SizeRange
 from tilec.api.values import plain
-from tilec.artifact import decode, digest_bytes, digest_object, encode, pretty, tools, write_bytes
+from tilec.artifact import (
+    decode,
+    digest_bytes,
+    digest_object,
+    encode,
+    locked,
+    pretty,
+    remove_leftovers,
+    tools,
+    unwritable,
+    write_bytes,
+)
 from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean, unreadable
 
 NO_RANGES: Mapping[str, SizeRange] = MappingProxyType({})
@@ -65,7 +77,8 @@ def identified(request: Request, held: tuple[HeldFile, ...] = ()) -> Request:
         return replace(request, model=str(copy), sha256=sha256, weights=digests)
     opened = open_file(Path(request.model), Path(request.cache))
     if held and _is_temporary(opened.path):
-        _copied({"": opened.sha256, **opened.weights}, held, Cache(Path(request.cache)))
+        with suppress(TilecError):  # a full cache: it is compiled while it is there
+            _copied({"": opened.sha256, **opened.weights}, held, Cache(Path(request.cache)))
     for file in held:
         file.require_unchanged()
     return replace(request, sha256=opened.sha256, weights=opened.weights)
@@ -188,10 +201,17 @@ def _copy(sha256: str, weights: Mapping[str, str], cache: Cache) -> Path:
 
 
 def _copied(digests: Mapping[str, str], held: tuple[HeldFile, ...], cache: Cache) -> Path:
-    """The copy in the cache of files with these digests by name. Raises TilecError."""
-    copy = _copy(digests[""], {name: digest for name, digest in digests.items() if name}, cache)
-    for file in sorted(held, key=lambda file: file.name, reverse=True):  # the model last: then all are there
-        file.copy(copy.parent / file.name if file.name else copy)
+    """The copy in the cache of files with these digests by name; where that cannot be written, in a folder of this
+    process. Raises TilecError."""
+    place = cache if cache.writable else Cache(Path(temporary_cache()))
+    copy = _copy(digests[""], {name: digest for name, digest in digests.items() if name}, place)
+    try:
+        with locked(copy.parent / "copy.lock"):
+            remove_leftovers(copy.parent)  # of a program that ended while it copied
+            for file in sorted(held, key=lambda file: file.name, reverse=True):  # the model last: then all are there
+                file.copy(copy.parent / file.name if file.name else copy)
+    except OSError as error:
+        raise unwritable(error, copy) from error
     used(copy.parent)
     return copy
 

@@ -7,7 +7,15 @@ from tilec.artifact.digest import digest_bytes, digest_file, digest_object
 from tilec.artifact.document import FORMAT, WRITERS, Artifact, is_fresh, parse_artifact, read_artifact
 from tilec.artifact.links import bring_files, require_files
 from tilec.artifact.lock import folder_locked, is_locked, locked, locked_within
-from tilec.artifact.store import atomic_open, put_text, remove_leftovers, touch, write_bytes, write_text
+from tilec.artifact.store import (
+    atomic_open,
+    put_text,
+    remove_leftovers,
+    touch,
+    unwritable,
+    write_bytes,
+    write_text,
+)
 from tilec.artifact.tool_versions import SETTLED, source_version, tools
 
 __all__ = [
@@ -40,6 +48,7 @@ __all__ = [
     "source_version",
     "tools",
     "touch",
+    "unwritable",
     "write_bytes",
     "write_text",
 ]
