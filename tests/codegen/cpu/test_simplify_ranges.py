@@ -1,4 +1,7 @@
+import pytest
+
 from tilec.codegen.cpu.simplify_ranges import at_least, extend_ranges, simplify_in_ranges
+from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const
 from tilec.ir.text import parse_expr, text_of
 
@@ -23,3 +26,22 @@ def test_sums_with_a_maximum_or_minimum_are_compared_case_by_case() -> None:
     assert not at_least(parse_expr("l * 14 + 13"), parse_expr("maximum(l * 14 - 1, 0) + k + 1"), ranges)
     assert at_least(parse_expr("l + 3"), parse_expr("minimum(l, 2) + 3"), ranges)
     assert not at_least(parse_expr("minimum(l, 2)"), parse_expr("l"), ranges)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Half of what is read together: rotary embeddings of heads whose tiles are half as wide.
+        ("maximum(t * 64 + 63, (t % 2 + 1) % 2 * 64 + t // 2 * 128 + 63) + 1 - t // 2 * 128", "128"),
+        ("minimum(t * 64, t // 2 * 128 + (t % 2) * 64)", "t * 64"),
+        ("maximum(t % 2, t % 2 + 1)", "t % 2 + 1"),
+        ("maximum(t % 2 * 5, 3)", "maximum(t % 2 * 5, 3)"),  # the remainders differ
+        ("maximum(t, 7)", "maximum(t, 7)"),
+    ],
+)
+def test_what_every_remainder_comes_to_is_the_value(text, expected):
+    ranges = extend_ranges({}, {"t": (Const(0), Const(30))})
+    found = simplify_in_ranges(parse_expr(text), ranges)
+    assert text_of(found) == expected
+    for t in range(31):
+        assert integer(found, {"t": t}) == integer(parse_expr(text), {"t": t})
