@@ -103,3 +103,15 @@ def test_a_folder_without_what_is_needed_is_refused_with_a_way_out(cli, folder):
     (folder / "genai_config.json").unlink()
     none = cli("generate", "tiny", "--prompt-ids", "1")
     assert (none.code, "there is no genai_config.json" in none.err) == (2, True)
+
+
+def test_an_interrupt_leaves_what_was_made(cli, folder, monkeypatch):
+    from tilec import decoding
+
+    def interrupted(*_arguments, **_options):
+        yield 5
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(decoding, "generate", interrupted)
+    ran = cli("generate", "tiny", "--prompt-ids", "1")
+    assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (130, "5\n", "error: interrupted")

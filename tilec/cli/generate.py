@@ -93,9 +93,13 @@ def generate(
     stops = () if peers else (*(() if config is None else config.stops), *_ids(stop_ids, "--stop-ids"))
     told, stream = Generation(len(given)), None if text is None else Stream(text)
     made = tokens_of(session, given, most=most, stops=stops, sampling=sampling, seed=seed, decoder=decoder, told=told)
-    for number, token in enumerate(made):
-        if not json:
-            _tell(f"{' ' if number else ''}{token}" if stream is None else stream.added(token))
+    try:
+        for number, token in enumerate(made):
+            if not json:
+                _tell(f"{' ' if number else ''}{token}" if stream is None else stream.added(token))
+    except KeyboardInterrupt:
+        _tell("\n")  # what was made stays a line of its own
+        raise
     if not json:
         _tell("\n")
     room = decoder.room_for(len(given), most)
