@@ -42,3 +42,10 @@ def test_refused_operators_are_named_with_a_reason():
     assert "complex128" in reason
     (reason,) = refused_operators(graph(aten.softplus.default, beta="two")).values()
     assert reason.startswith("its arguments are not translated (TypeError: ")
+
+
+def test_ranges_are_of_any_type(native):
+    def ranges(x):
+        return torch.arange(2, 9, 3, dtype=torch.uint8), torch.arange(4, dtype=torch.float16) + x.half(), x + 1
+
+    native(ranges, (torch.randn(4),))

@@ -66,8 +66,17 @@ def _scalar(t: Translation, node: fx.Node, value: Number, **_: Any) -> str:
 
 @translates(aten.arange.start_step)
 def _arange(t: Translation, node: fx.Node, first: Number, last: Number, step: Number = 1, **_: Any) -> str:
+    """In a type that ONNX counts in, and rounded to that of the result."""
     dtype = node.meta["val"].dtype
-    return t.emit("Range", *(t.operand(each, dtype) for each in (first, last, step)))
+    counted = dtype
+    if dtype not in COUNTED:
+        counted = torch.float32 if dtype.is_floating_point else torch.int64
+    made = t.emit("Range", *(t.operand(each, counted) for each in (first, last, step)))
+    return t.cast(Tensor(made, (), counted), dtype)
+
+
+COUNTED = {torch.float32, torch.float64, torch.int16, torch.int32, torch.int64}
+"""Types of ONNX's ranges."""
 
 
 @translates(aten.arange.start)
