@@ -14,7 +14,7 @@ APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all slow-tests test-torch torch-functions torch-timing torch-models mutants replay fuzz fuzz-open fuzz-quantised outside exports language-models quantised
-.PHONY: compile-times faults first-results odd-values traces open-zoo gpu-zoo on-gpu conformance open-conformance lint format features schema
+.PHONY: compile-times predicted-plans faults first-results odd-values traces open-zoo gpu-zoo on-gpu conformance open-conformance lint format features schema
 .PHONY: docs docs-tables clean browser
 .DELETE_ON_ERROR:
 
@@ -92,6 +92,9 @@ language-models: $(READY) ## decode small language models in the forms of their 
 
 compile-times: $(READY) ## processor seconds of compilations, cold and again, e.g. ARGS="bert-base --device a100"
 	@$(BIN)/python -m tests.compile_times $(ARGS)
+
+predicted-plans: $(READY) ## predicted times of the zoo's plans beside those of another checkout, e.g. ARGS="../old bert-base a100"
+	@$(BIN)/python -m tests.predicted_plans $(ARGS)
 
 quantised: $(READY) ## compile and verify small models in the forms of onnxruntime's quantiser, e.g. ARGS="bert-base qdq"
 	PYTHONPATH=.:tests $(BIN)/python -m quantised $(ARGS)

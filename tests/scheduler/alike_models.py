@@ -33,6 +33,7 @@ LAYERS = {
         "{a}[s] = sum(n, {x}[s, n] * {x}[s, n])",
         "{y}[s, n] = {x}[s, n] / sqrt({a}[s] + {c})",
     ],
+    "pieces": ["{a}[s, n] = {x}[s, n] * {v}[{r}, n]", "{y}[s, n] = {a}[s, n] + {v}[{r}, n + {p}]"],
     "columns": ["{a}[n] = sum(s, {x}[s, n])", "{y}[s, n] = {x}[s, n] - {a}[n]"],
 }
 
@@ -48,11 +49,18 @@ def alike_model(draw: random.Random, prefix: str, open_rows: bool = False) -> Gr
         name, tensor = draw.choice(list(LAYERS)), f"{prefix}{number}"
         source = made[-1] if draw.random() < 0.8 else draw.choice(made)
         read.add(source)
-        names = {letter: f"{tensor}{letter}" for letter in "yadewb"}
-        constants = {"c": draw.choice(["0.125", "0.5"]), "i": str(draw.choice([1, 2])), "n": str(columns)}
+        names = {letter: f"{tensor}{letter}" for letter in "yadewbv"}
+        constants = {
+            "c": draw.choice(["0.125", "0.5"]),
+            "i": str(draw.choice([1, 2])),
+            "n": str(columns),
+            "r": "0" if open_rows else "s",
+            "p": draw.choice(["0", "3", str(columns)]),
+        }
         extents = {"s": rows, "n": columns, "k": columns, "r": 2 * int(constants["i"]) + 1}
         weights.update({names["w"]: (columns, columns)} if "product" in name and name != "own product" else {})
         weights.update({names["b"]: (columns,)} if name == "bias" else {})
+        weights.update({names["v"]: (1 if isinstance(rows, str) else rows, 2 * columns)} if name == "pieces" else {})
         texts += [(text.format(x=source, **names, **constants), extents) for text in LAYERS[name]]
         if draw.random() < 0.2:
             outputs.append(names["y"])

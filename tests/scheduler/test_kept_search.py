@@ -88,6 +88,26 @@ def test_models_that_are_alike_are_planned_as_without_what_the_others_left(targe
         assert planned(graph, target, kept) == planned(graph, target, None), number
 
 
+def test_all_that_decides_an_entry_is_in_its_key() -> None:
+    parts: tuple[Any, ...] = ((1, ("a",)), (2, ("a", "b")))
+    search = KeptSearch("scope", {}, {1: "one", 2: "two", 3: "three"})
+    groups = [
+        (parts, ("b",), (), (), ()),
+        (parts, ("a", "b"), (), (), ()),
+        (parts, ("b",), (), (), ((("x", 0, 8),),)),
+        (parts[::-1], ("b",), (), (), ()),
+        (((1, ("a",)), (2, ("b", "a"))), ("b",), (), (), ()),
+        (((1, ("a",)), (3, ("a", "b"))), ("b",), (), (), ()),
+    ]
+    keys: list[Any] = [*groups, ("alone", groups[0])]
+    names = [search._name(table, key) for table in ("look", "tiles") for key in keys]
+    names += [search._name("registers", (number, within)) for number in (1, 2) for within in ("a", "b")]
+    assert None not in names
+    assert len(set(names)) == len(names)
+    assert search._name("look", (parts, ("b",), ("n",), (), ())) is None
+    assert search._name("look", (((4, ("a",)),), ("a",), (), (), ())) is None
+
+
 def test_another_target_and_other_sizes_have_entries_of_their_own() -> None:
     kept: dict[str, dict[str, Any]] = {}
     for target in ("zen5-avx512", "avx2"):
