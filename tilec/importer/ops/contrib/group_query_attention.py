@@ -73,7 +73,7 @@ def _group_query_attention(op: Op) -> tuple[Value, ...]:
             )
         keys = _present(op, past[0], k, earlier, total, 1, in_place)
         values = _present(op, past[1], v, earlier, total, 2, in_place)
-        k, v = _first_rows(op, keys, total, "first_keys"), _first_rows(op, values, total, "first_values")
+        k, v = (_first_rows(op, c, total, last, f"first_{n}") for c, n in ((keys, "keys"), (values, "values")))
         if scales[0] is not None and scales[1] is not None:
             k, v = (
                 quantised_cache.dequantised(op, x, scale, bits, query.ttype, f"{part}_numbers")
@@ -181,12 +181,17 @@ def _present(op: Op, past: Value | None, new: Value, earlier: Value, total: Expr
     return op.emit(axes, body, new.ttype, part="" if wanted else f"cache{output}", output=output if wanted else 0)
 
 
-def _first_rows(op: Op, cache: Value, total: Expr, part: str) -> Value:
-    """The rows of a cache `[b, n, t, h]` up to the last token: those behind are no keys."""
+def _first_rows(op: Op, cache: Value, total: Expr, last: Value, part: str) -> Value:
+    """The rows of a cache `[b, n, t, h]` up to the last token: those behind are no keys. In batches of different sizes
+    the rows behind the last token of each are zeros, since anything may lie there."""
     if cache.shape[2] == total:
         return cache
     axes = op.axes_of((*cache.shape[:2], total, cache.shape[3]))
-    return op.emit(axes, cache.access([axis.var for axis in axes]), cache.ttype, part=part)
+    row: Expr = cache.access([axis.var for axis in axes])
+    if axes[0].extent != Const(1):
+        there: dict[str, Expr] = {"t": axes[2].var, "last": last.access([axes[0].var])}
+        row = formula("where(t <= last, x, 0.0)", x=row, **there)
+    return op.emit(axes, row, cache.ttype, part=part)
 
 
 def _window(op: Op, q: Value, k: Value, earlier: Value, last: Value) -> Value:
