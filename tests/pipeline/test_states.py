@@ -22,7 +22,9 @@ def _compiled(folder: Path, model: Path) -> Path:
     assert imported.graph.calls
     if imported.owned_file:
         (folder / imported.owned_file).write_bytes(b"".join(imported.weights))
-    generated(schedule(imported.graph, resolve_device("host"), ScheduleOptions(effort="quick")), folder, "host")
+    generated(
+        schedule(imported.graph, resolve_device("host"), ScheduleOptions(effort="quick", variants=1)), folder, "host"
+    )
     return folder
 
 

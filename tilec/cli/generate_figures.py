@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,17 +62,18 @@ def _sizes(decoder: Decoder, total: int, room: int) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a generation took."""
+    """What a generation took; the peak of memory is None where the system does not tell it."""
 
     told: Generation
-    peak: int
+    peak: int | None
     moved: Moved | None
 
     @classmethod
     def of(cls, told: Generation, moved: Moved | None) -> Figures:
         """Those of a generation of this process."""
-        unit = 1 if sys.platform == "darwin" else 1024
-        return cls(told, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit, moved)
+        from tilec.bench.runners import peak_memory
+
+        return cls(told, peak_memory(), moved)
 
     def json(self) -> dict[str, Json]:
         """As data."""
@@ -97,7 +96,7 @@ class Figures:
         lines = [f"prefill: {told.prompt} tokens, {told.prefill:.1f} a second, {first}"]
         if told.steps:
             lines.append(f"decode: {told.decode:.1f} tokens a second{self._moved()}")
-        return [*lines, f"peak memory: {self.peak / 2**20:.0f} MiB"]
+        return lines if self.peak is None else [*lines, f"peak memory: {self.peak / 2**20:.0f} MiB"]
 
     def _moved(self) -> str:
         if self.moved is None:
