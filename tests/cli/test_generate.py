@@ -115,3 +115,21 @@ def test_an_interrupt_leaves_what_was_made(cli, folder, monkeypatch):
     monkeypatch.setattr(decoding, "generate", interrupted)
     ran = cli("generate", "tiny", "--prompt-ids", "1")
     assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (130, "5\n", "error: interrupted")
+
+
+def test_what_fails_in_a_peer_is_the_peers(cli, folder, monkeypatch):
+    from tilec.decoding import peers
+
+    def failing(*_arguments):
+        def call(_feeds, _out):
+            raise ValueError("shapes differ\nat a node")
+
+        return call
+
+    monkeypatch.setattr(peers, "_onnxruntime", failing)
+    ran = cli("generate", "tiny", "--prompt-ids", "1", "--tokens", 2, "--against", "onnxruntime")
+    assert ran.code == 1
+    assert ran.err.splitlines()[-2:] == [
+        "error: onnxruntime cannot run the model: shapes differ",
+        "  Leave onnxruntime out of --against.",
+    ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from tilec.decoding.decoder import Decoder
 from tilec.decoding.generate import GREEDY, Call, Generation, tokens_of
-from tilec.errors import UnavailableError, UsageError
+from tilec.errors import TilecError, UnavailableError, UsageError
 from tilec.onnxruntime_package import import_onnxruntime
 
 PEERS = ("onnxruntime", "genai")
@@ -26,17 +27,32 @@ def peer_of(name: str, model: Path, decoder: Decoder, threads: int | None) -> Pe
     """A runtime with the model loaded. Raises UsageError for an unknown one, UnavailableError for one that is not
     installed."""
     if name == "genai":
-        return _genai(model.parent, threads)
+        with _told(name):
+            return _genai(model.parent, threads)
     if name != "onnxruntime":
         raise UsageError(f"{name!r} is no runtime that generates", "--against", f"Take of {', '.join(PEERS)}.")
-    call = _onnxruntime(model, decoder, threads)
+    with _told(name):
+        call = _onnxruntime(model, decoder, threads)
 
     def peer(prompt: Sequence[int], most: int) -> Generation:
         told = Generation(len(prompt))
-        list(tokens_of(call, decoder, prompt, most, (), GREEDY, 0, told))
+        with _told(name):
+            list(tokens_of(call, decoder, prompt, most, (), GREEDY, 0, told))
         return told
 
     return peer
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """What fails inside is the peer's. Raises TilecError that says so."""
+    try:
+        yield
+    except TilecError:
+        raise
+    except Exception as error:  # exceptions of peers share no base class
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise TilecError(f"{name} cannot run the model: {reason}", hint=f"Leave {name} out of --against.") from error
 
 
 def _onnxruntime(model: Path, decoder: Decoder, threads: int | None) -> Call:
@@ -88,18 +104,19 @@ def _genai(folder: Path, threads: int | None) -> Peer:
         longest = len(prompt) + most
         parameters.set_search_options(do_sample=False, max_length=longest, min_length=longest)
         told = Generation(len(prompt))
-        generator = genai.Generator(model, parameters)
-        begin = time.perf_counter()
-        generator.append_tokens(np.array([prompt], np.int32))
-        for number in range(most):
-            generator.generate_next_token()
-            told.tokens.append(int(generator.get_next_tokens()[0]))
-            seconds = time.perf_counter() - begin
-            if number:
-                told.steps.append(seconds)
-            else:
-                told.first = seconds
+        with _told("genai"):
+            generator = genai.Generator(model, parameters)
             begin = time.perf_counter()
+            generator.append_tokens(np.array([prompt], np.int32))
+            for number in range(most):
+                generator.generate_next_token()
+                told.tokens.append(int(generator.get_next_tokens()[0]))
+                seconds = time.perf_counter() - begin
+                if number:
+                    told.steps.append(seconds)
+                else:
+                    told.first = seconds
+                begin = time.perf_counter()
         return told
 
     return peer
