@@ -94,3 +94,11 @@ def test_both_parts_of_complex_numbers_count():
     assert "-2.5 instead of -3.0 at [1, 1]" in found.reason
     assert not compare("y", expected.conj(), expected, 0.1).passed
     assert largest_magnitude(expected) == 3.0
+
+
+def test_a_scalar_of_numpy_is_within_its_tolerance_too():
+    a, b = np.float32(0.17550321), np.float32(0.17550324)
+    assert compare("x", a, np.array(b), 1e-6).passed
+    assert compare("x", np.array(a), b, 1e-6).passed
+    assert not compare("x", a, np.array(b), 1e-8).passed
+    assert not compare("x", np.float64(a), np.array(b), 1e-6).passed, "another type"

@@ -60,8 +60,10 @@ def compare(name: str, actual: Any, expected: Any, tolerance: float, source: flo
 
     The error is relative to the largest value, or to `source`, the largest value from which errors propagate, if that
     is larger. Integers, booleans and texts must be equal, whatever the tolerance; sequences are compared element by
-    element, complex numbers by their two parts, which are told as those of one more axis.
+    element, complex numbers by their two parts, which are told as those of one more axis. NumPy's scalars are arrays
+    without dimensions.
     """
+    actual, expected = (np.asarray(each) if isinstance(each, np.generic) else each for each in (actual, expected))
     if not isinstance(actual, np.ndarray) or not isinstance(expected, np.ndarray):
         return _compare_values(name, actual, expected, tolerance)
     if actual.shape != expected.shape:
