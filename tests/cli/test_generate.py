@@ -4,24 +4,38 @@ import json
 
 import numpy as np
 import pytest
-from state_models import GROUPS, SIZE, VOCABULARY, decoder
+from state_models import GROUPS, HEADS, SIZE, VOCABULARY, decoder
 
 CONFIG = {
     "model": {
-        "context_length": 40,
+        "type": "llama",
+        "bos_token_id": 1,
+        "pad_token_id": 0,
         "eos_token_id": [23],
+        "context_length": 40,
+        "vocab_size": VOCABULARY,
         "decoder": {
             "filename": "model.onnx",
+            "session_options": {"provider_options": []},
+            "head_size": SIZE,
+            "hidden_size": SIZE * HEADS,
+            "num_attention_heads": HEADS,
             "num_hidden_layers": 1,
+            "num_key_value_heads": GROUPS,
             "inputs": {
                 "input_ids": "input_ids",
                 "attention_mask": "attention_mask",
                 "past_key_names": "past_key_values.%d.key",
                 "past_value_names": "past_key_values.%d.value",
             },
-            "outputs": {"logits": "logits", "present_key_names": "present.%d.key"},
+            "outputs": {
+                "logits": "logits",
+                "present_key_names": "present.%d.key",
+                "present_value_names": "present.%d.value",
+            },
         },
-    }
+    },
+    "search": {"max_length": 40, "past_present_share_buffer": True},
 }
 
 
@@ -72,8 +86,9 @@ def test_tokens_are_streamed_and_figures_told(cli, folder):
     assert text.out == told["text"] + "\n"
     warm = [cli("generate", "tiny", "--prompt", "dbe", "--temperature", 1, "--seed", seed).out for seed in (1, 1, 2)]
     assert warm[0] == warm[1] != warm[2]
-    other = json.loads(cli("generate", "tiny", "--prompt-ids", "3,1,4", "--against", "onnxruntime", "--json").out)
-    assert other["against"]["onnxruntime"]["equal_tokens"] == 37, "as many as the model takes"
+    against = ("--prompt-ids", "3,1,4", "--against", "onnxruntime,genai", "--threads", 2, "--json")
+    other = json.loads(cli("generate", "tiny", *against).out)["against"]
+    assert {name: peer["equal_tokens"] for name, peer in other.items()} == dict.fromkeys(("onnxruntime", "genai"), 37)
 
 
 @pytest.mark.parametrize(
@@ -133,3 +148,11 @@ def test_what_fails_in_a_peer_is_the_peers(cli, folder, monkeypatch):
         "error: onnxruntime cannot run the model: shapes differ",
         "  Leave onnxruntime out of --against.",
     ]
+
+
+def test_a_compiled_model_takes_nothing_that_compiling_takes(cli, tmp_path):
+    (tmp_path / "built.tilec").mkdir()
+    (tmp_path / "built.tilec" / "3-kernels.json").write_text("{}")
+    for option in ("--bind", "--device", "--recipe"):
+        ran = cli("generate", "built.tilec", "--prompt-ids", "1", option, "b=1")
+        assert (ran.code, f"{option}: this model is compiled already" in ran.err) == (2, True)

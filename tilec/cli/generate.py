@@ -77,6 +77,9 @@ def generate(
     from tilec.decoding.text import Stream, Text
     from tilec.runtime import load
 
+    given_options = {"--bind": bind, "--device": device, "--recipe": recipe}
+    for option in (name for name, value in given_options.items() if value and _is_built(model)):
+        raise UsageError("this model is compiled already", option, "Name the ONNX file instead.")
     sampling = Sampling(temperature, top_k, top_p)
     peers = _peers(against, temperature)
     config = _config(model)

@@ -106,11 +106,7 @@ def _pairs(rest: Iterable[PortSpec], outputs: Mapping[str, PortSpec], config: Ge
             if past is not None and present is not None and "%d" in past and "%d" in present:
                 pairs |= {past.replace("%d", str(n)): present.replace("%d", str(n)) for n in range(config.layers)}
     for port in rest:
-        for old, new in (
-            ("past_key_values", "present"),
-            ("past", "present"),
-            ("past_key_values", "present_key_values"),
-        ):
+        for old, new in _CALLED:
             made = port.name.replace(old, new)
             if made != port.name and made in outputs:
                 pairs.setdefault(port.name, made)

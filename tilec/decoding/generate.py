@@ -79,7 +79,33 @@ def tokens_of(
 ) -> Iterator[int]:
     """As `generate`, of anything that runs the model."""
     _require_room(decoder, prompt, most)
-    return _tokens(run, decoder, prompt, most, stops, sampling, seed, told)
+    room = decoder.room_for(len(prompt), most)
+    shapes = {each.past.name: each.shape(0 if each.grows else room) for each in decoder.caches}
+    empty = {each.past.name: np.zeros(shapes[each.past.name], numpy_dtype(each.past.ttype)) for each in decoder.caches}
+
+    def steps() -> Iterator[int]:
+        generator, caches = np.random.default_rng(seed), empty
+        ids, total = np.array([prompt]), 0
+        for number in range(most):
+            total += ids.shape[1]
+            feeds = {**_feeds(decoder, ids, total), **caches}
+            out = {each.present: caches[each.past.name] for each in decoder.caches if each.in_place}
+            begin = time.perf_counter()
+            results = run(feeds, out)
+            seconds = time.perf_counter() - begin
+            if number:
+                told.steps.append(seconds)
+            else:
+                told.first = seconds
+            caches = {each.past.name: results[each.present] for each in decoder.caches}
+            token = chosen(results[decoder.logits.name][0, -1], sampling, generator)
+            told.tokens.append(token)
+            yield token
+            if token in stops:
+                return
+            ids = np.array([[token]])
+
+    return steps()
 
 
 def _require_room(decoder: Decoder, prompt: Sequence[int], most: int) -> None:
@@ -90,41 +116,6 @@ def _require_room(decoder: Decoder, prompt: Sequence[int], most: int) -> None:
             f"a prompt of {len(prompt)} tokens and {most} more do not fit into caches of {decoder.room}",
             hint="Ask for fewer tokens, or export the model with longer caches.",
         )
-
-
-def _tokens(
-    run: Call,
-    decoder: Decoder,
-    prompt: Sequence[int],
-    most: int,
-    stops: Collection[int],
-    sampling: Sampling,
-    seed: int,
-    told: Generation,
-) -> Iterator[int]:
-    generator = np.random.default_rng(seed)
-    room = decoder.room_for(len(prompt), most)
-    shapes = {each.past.name: each.shape(0 if each.grows else room) for each in decoder.caches}
-    caches = {each.past.name: np.zeros(shapes[each.past.name], numpy_dtype(each.past.ttype)) for each in decoder.caches}
-    ids, total = np.array([prompt]), 0
-    for number in range(most):
-        total += ids.shape[1]
-        feeds = {**_feeds(decoder, ids, total), **caches}
-        out = {each.present: caches[each.past.name] for each in decoder.caches if each.in_place}
-        begin = time.perf_counter()
-        results = run(feeds, out)
-        seconds = time.perf_counter() - begin
-        if number:
-            told.steps.append(seconds)
-        else:
-            told.first = seconds
-        caches = {each.past.name: results[each.present] for each in decoder.caches}
-        token = chosen(results[decoder.logits.name][0, -1], sampling, generator)
-        told.tokens.append(token)
-        yield token
-        if token in stops:
-            return
-        ids = np.array([[token]])
 
 
 def _feeds(decoder: Decoder, ids: NDArray[Any], total: int) -> dict[str, NDArray[Any]]:
