@@ -6,8 +6,13 @@ from state_models import attention, read_early, window
 
 from tilec.errors import ConfigError
 from tilec.importer import import_model
+from tilec.importer.states import with_states
+from tilec.ir.bind import bind
 from tilec.ir.codec import graph_from_json, graph_to_json
-from tilec.ir.text import text_of
+from tilec.ir.evaluate import evaluate
+from tilec.ir.expr import Const, Var
+from tilec.ir.graph import Graph, Node, Port, Tensor
+from tilec.ir.text import parse_tensor, text_of
 from tilec.ir.verify.graph import check_graph
 from tilec.verify.state_updates import updated
 
@@ -61,3 +66,21 @@ def test_what_reads_a_state_before_stands_in_the_way(tmp_path):
 def test_pairs_that_are_no_states_are_refused_by_name(tmp_path, pairs, message):
     with pytest.raises(ConfigError, match=message):
         import_model(window(tmp_path / "m.onnx"), state=pairs)
+
+
+@pytest.mark.parametrize("n", range(9))
+@pytest.mark.parametrize("s", [0, 1, 3])
+def test_rows_that_sizes_place_stay_inside_of_the_state(n, s):
+    text = "present[i, j] = where(j >= n - 1, where(j < n + s - 1, rows[i, j - n + 1] * 2.0, past[i, j]), past[i, j])"
+    node = Node(parse_tensor(text, {"i": Const(2), "j": Const(6)}))
+    tensors = {name: Tensor((Const(2), Const(6)), "f32") for name in ("past", "present")}
+    tensors |= {"rows": Tensor((Const(2), Var("s")), "f32"), "skipped": Tensor((Var("n"),), "f32")}
+    ports = tuple(Port(name, name) for name in ("past", "rows", "skipped"))
+    plain = Graph("m", ("n", "s"), ports, (Port("present", "present"),), tensors, {}, (node,))
+    whole = bind(with_states(plain, "in-place", "m.onnx"), {"n": n, "s": s})
+    arrays = {"past": np.arange(12, dtype="f4").reshape(2, 6), "rows": np.full((2, s), 50, "f4") + np.arange(s)}
+    arrays["rows"] = arrays["rows"].astype("f4")
+    expected = evaluate(bind(plain, {"n": n, "s": s}).nodes[0].expr, arrays, ttype="f32")
+    (call,), (rows,) = whole.calls, whole.nodes
+    after = updated(call, {**arrays, rows.name: evaluate(rows.expr, arrays, ttype="f32")})
+    np.testing.assert_array_equal(after["present"], expected)

@@ -120,8 +120,11 @@ def _states(graph: "Graph | Plan") -> Facts:
     """Outputs that are states, with the elements of the input that rows become."""
     from tilec.ir.text import text_of
 
-    updates = [pair for call in graph.calls for pair in zip(call.updates, call.outputs, strict=False)]
-    return {port.tensor: f"{each.state}[{', '.join(map(text_of, each.place))}] = {each.rows}" for each, port in updates}
+    return {
+        present: f"{each.state}[{', '.join(map(text_of, each.place))}] = {each.rows}"
+        for call in graph.calls
+        for each, present in call.updated
+    }
 
 
 def _port(graph: "Graph", port: "Port") -> Facts:

@@ -73,7 +73,7 @@ def _report(console: Console, job: Job, model: Path, json: bool) -> None:
     nodes: tuple[Unsupported, ...]
     graph = None
     try:
-        graph = import_model(model, sizes=sizes, fallback="allow").graph
+        graph = import_model(model, sizes=sizes, fallback="allow", state=job.recipe.state).graph
         nodes, total = graph.placement.fallback, graph.placement.total
     except UnsupportedModelError as error:
         nodes, total = error.nodes, error.total

@@ -107,8 +107,7 @@ def _ranges(plan: Plan) -> tuple[IndexSpec, ...]:
 def _states(plan: Plan) -> tuple[tuple[int, int], ...]:
     """Inputs and outputs that are one memory."""
     inputs, outputs = ({port.tensor: n for n, port in enumerate(ports)} for ports in (plan.inputs, plan.outputs))
-    updates = [pair for call in plan.calls for pair in zip(call.updates, call.outputs, strict=False)]
-    return tuple((inputs[update.state], outputs[port.tensor]) for update, port in updates)
+    return tuple((inputs[update.state], outputs[made]) for call in plan.calls for update, made in call.updated)
 
 
 def _segment(launches: Sequence[Launch], number: int) -> Segment:

@@ -31,8 +31,8 @@ class StateUpdate:
 def state_updates(plan: Plan) -> Iterator[StateUpdate]:
     """The updates of a plan, in the order in which they run."""
     for segment, call in enumerate(plan.calls):
-        for update, port in zip(call.updates, call.outputs, strict=False):
-            yield _update(plan, update, port.tensor, segment)
+        for update, present in call.updated:
+            yield _update(plan, update, present, segment)
 
 
 def _update(plan: Plan, update: Update, present: str, segment: int) -> StateUpdate:

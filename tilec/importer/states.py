@@ -154,8 +154,14 @@ def _region(expr: TensorExpr, past: str) -> _Region | None:
         return None
     (iterator,) = named
     ends = [limit for limit in limits if limit is not None]
+    extent = expr.domain[iterator]
     first = _joined("maximum", [low for _, low, _ in ends if low is not None] or [Const(0)])
-    last = _joined("minimum", [high for _, _, high in ends if high is not None] or [expr.domain[iterator]])
+    last = _joined("minimum", [high for _, _, high in ends if high is not None] or [extent])
+    if not any(isinstance(part, Access) for part in walk(first)):
+        # What sizes decide lies inside of the state at all of them; a place that data decide is kept there when it is
+        # stored to.
+        first = simplify(Call("minimum", (Call("maximum", (first, Const(0))), extent)))
+        last = simplify(Call("maximum", (Call("minimum", (last, extent)), first)))
     count = simplify(Binary("-", last, first))
     if any(isinstance(part, Access) for part in walk(count)) or variables(count) & set(expr.iterators):
         return None

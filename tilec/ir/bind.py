@@ -13,7 +13,8 @@ from tilec.errors import UsageError, did_you_mean
 from tilec.ir.algebra import simplify, simplify_scalar
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Const, Expr, Reduce, TensorExpr, Var, operands, rebuild, substitute, variables
-from tilec.ir.graph import Graph, Node, Tensor
+from tilec.ir.graph import Call as GraphCall
+from tilec.ir.graph import Graph, Node, Tensor, Update
 from tilec.ir.known_ranges import Ranges
 from tilec.ir.size_facts import ContradictionError, SizeFacts, accepted_divisor, settled
 from tilec.ir.sizes import Constraint, SymbolRange, broken_constraints
@@ -116,8 +117,19 @@ def substituted(graph: Graph, values: Mapping[str, Expr]) -> Graph:
         nodes=tuple(bound_node(node, values) for node in graph.nodes),
         ranges=tuple(replace(r, extent=simplify(substitute(r.extent, values))) for r in graph.ranges),
         constraints=bound_constraints(graph.constraints, values),
+        calls=bound_calls(graph.calls, values),
         symbol_values={symbol: value for symbol, value in known if not isinstance(value.value, Const)},
     )
+
+
+def bound_calls(calls: Iterable[GraphCall], values: Mapping[str, Expr]) -> tuple[GraphCall, ...]:
+    """The calls with values for symbols in the places of what they update."""
+
+    def bound(update: Update) -> Update:
+        inside = {name: value for name, value in values.items() if name not in update.iterators}
+        return replace(update, place=tuple(simplify(substitute(index, inside)) for index in update.place))
+
+    return tuple(replace(call, updates=tuple(map(bound, call.updates))) if call.updates else call for call in calls)
 
 
 def bound_node(node: Node, values: Mapping[str, Expr]) -> Node:

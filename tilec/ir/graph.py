@@ -156,6 +156,11 @@ class Call:
         if self.updates and len(self.updates) != len(self.outputs):
             raise ValueError(f"{self.file} updates {len(self.updates)} states and has {len(self.outputs)} outputs")
 
+    @property
+    def updated(self) -> tuple[tuple[Update, str], ...]:
+        """The updates, each with the tensor that is the state afterwards."""
+        return tuple((update, port.tensor) for update, port in zip(self.updates, self.outputs, strict=False))
+
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:

@@ -22,7 +22,7 @@ def read_by(call: Call) -> tuple[str, ...]:
 def updated(call: Call, arrays: Mapping[str, Any]) -> dict[str, Array]:
     """The states behind a call that updates them. Places that data decide are kept inside, as kernels keep them."""
     results = {}
-    for update, port in zip(call.updates, call.outputs, strict=True):
+    for update, present in call.updated:
         rows, state = arrays[update.rows], np.array(arrays[update.state])
         extents: tuple[Expr, ...] = tuple(Const(size) for size in rows.shape)
         places = []
@@ -30,12 +30,11 @@ def updated(call: Call, arrays: Mapping[str, Any]) -> dict[str, Array]:
             expr = TensorExpr("place", update.iterators, (), extents, index)
             places.append(np.clip(evaluate(expr, arrays, ttype="i64"), 0, max(size - 1, 0)))
         state[tuple(places)] = rows
-        results[port.tensor] = state
+        results[present] = state
     return results
 
 
 def state_names(plan: Plan) -> dict[str, str]:
     """Output of the model -> the input that is its memory before."""
     inputs, outputs = ({port.tensor: port.name for port in ports} for ports in (plan.inputs, plan.outputs))
-    updates = [pair for call in plan.calls for pair in zip(call.updates, call.outputs, strict=False)]
-    return {outputs[port.tensor]: inputs[update.state] for update, port in updates}
+    return {outputs[made]: inputs[update.state] for call in plan.calls for update, made in call.updated}

@@ -59,9 +59,7 @@ def _strayed(plan: Plan) -> dict[str, float]:
     strayed = variances(nodes, plan.tensors, folded, literal)
     for call in plan.calls:
         if call.updates:
-            strayed |= {
-                port.tensor: strayed.get(each.rows, 0.0) for each, port in zip(call.updates, call.outputs, strict=True)
-            }
+            strayed |= {present: strayed.get(each.rows, 0.0) for each, present in call.updated}
             strayed |= variances(nodes, plan.tensors, strayed, literal)
             continue
         worst = max((strayed.get(port.tensor, 0.0) for port in call.inputs), default=0.0)

@@ -17,8 +17,8 @@ def update_problems(
     problems: list[str] = []
     states: list[str] = []
     for call in calls:
-        for update, port in zip(call.updates, call.outputs, strict=False):
-            problems += [f"{call.file}: {each}" for each in _problems(call, update, port.tensor, tensors, given, made)]
+        for update, present in call.updated:
+            problems += [f"{call.file}: {each}" for each in _problems(call, update, present, tensors, given, made)]
             states.append(update.state)
     return [*problems, *(f"{state} is updated twice" for state in sorted({s for s in states if states.count(s) > 1}))]
 

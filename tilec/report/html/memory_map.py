@@ -12,6 +12,7 @@ from typing import Any
 from tilec.abi.alignment import ALIGNMENT
 from tilec.ir.address_spaces import places
 from tilec.ir.algebra import simplify
+from tilec.ir.call_segments import segment_of
 from tilec.ir.concurrency import iterations_per_unit
 from tilec.ir.expr import constant_value, operands
 from tilec.ir.lifetimes import spans, statements
@@ -31,8 +32,9 @@ def memory_map(plan: Plan) -> dict[str, Any] | None:
     for number, group in enumerate(plan.groups):
         for node in group.nodes:
             last |= {t: max(number, last[t]) for t in operands(node.expr) if t in last}
-    for call in plan.calls:
-        last |= {port.tensor: len(plan.groups) - 1 for port in call.inputs if port.tensor in last}
+    for done, call in enumerate(plan.calls):
+        end = _last_before(plan, done) if call.updates else len(plan.groups) - 1
+        last |= {port.tensor: max(last[port.tensor], end) for port in call.inputs if port.tensor in last}
     sizes = {t: constant_value(simplify(tensor_bytes(plan.tensors[t].ttype, plan.tensors[t].shape))) for t in born}
     lives = [Life(t, size, born[t], last[t]) for t, size in sizes.items() if size is not None]
     if not lives or len(lives) < len(sizes):
@@ -42,6 +44,13 @@ def memory_map(plan: Plan) -> dict[str, Any] | None:
         return None
     tensors = [[each.name, arena.offsets[each.name], each.size, each.born, each.dies] for each in lives]
     return {"size": arena.size, "tensors": tensors}
+
+
+def _last_before(plan: Plan, call: int) -> int:
+    """The number of the last group that runs before a call."""
+    segments = segment_of((node for group in plan.groups for node in group.nodes), plan.calls)
+    inside = [n for n, group in enumerate(plan.groups) if max(segments[node.name] for node in group.nodes) <= call]
+    return max(inside, default=0)
 
 
 def place_maps(program: Program) -> dict[str, dict[str, Any]]:
