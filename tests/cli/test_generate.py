@@ -40,7 +40,10 @@ CONFIG = {
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(cli, tmp_path, monkeypatch):
+    """A folder of a decoder, which compiles in few seconds: by rules, for all sizes at once."""
+    monkeypatch.setenv("TILEC_SCHEDULE_EFFORT", "quick")
+    monkeypatch.setenv("TILEC_SCHEDULE_VARIANTS", "1")
     place = tmp_path / "tiny"
     place.mkdir()
     decoder(place / "model.onnx")
@@ -86,6 +89,9 @@ def test_tokens_are_streamed_and_figures_told(cli, folder):
     assert text.out == told["text"] + "\n"
     warm = [cli("generate", "tiny", "--prompt", "dbe", "--temperature", 1, "--seed", seed).out for seed in (1, 1, 2)]
     assert warm[0] == warm[1] != warm[2]
+
+
+def test_other_runtimes_make_the_same_tokens_in_turns(cli, folder):
     against = ("--prompt-ids", "3,1,4", "--against", "onnxruntime,genai", "--threads", 2, "--json")
     other = json.loads(cli("generate", "tiny", *against).out)["against"]
     assert {name: peer["equal_tokens"] for name, peer in other.items()} == dict.fromkeys(("onnxruntime", "genai"), 37)
