@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from work import calls
 
-from tests.lower.cases import CPU, DRAM, MATMUL, POOLED, SHARED, SOFTMAX, Case
+from tests.lower.cases import CPU, DRAM, GPU, MATMUL, POOLED, SHARED, SOFTMAX, Case
 from tilec.ir.expr import Var
 from tilec.ir.lifetimes import statements
 from tilec.ir.program import LoadTiles
@@ -86,6 +86,21 @@ def test_what_data_index_is_read_where_it_lies() -> None:
     assert moved["l2"].written == planned["l2"].written
     # Two rows are one where the indices of both agree.
     assert moved["l2"].read == 12 * 8 + (3 * (8 + 1) + 3 * 2 * (8 + 1)) * 4
+
+
+def test_a_tile_behind_the_end_of_a_clipped_one_reads_nothing() -> None:
+    """Six columns of which the second tile has three: three of its tiles of a column compute nothing."""
+    case = Case(
+        ["Y[s, r] = A[s, r] - X[s]"],
+        {"s": 5, "r": 9},
+        {"A": (5, 9), "X": (5,)},
+        {"shared": {"Y": {"s": 1, "r": 6}}, "reg": {"Y": {"s": 1, "r": 1}}},
+        levels=GPU,
+        more={"tails": {"shared": {"Y": "clip"}}, "loads": {"X": ("shared",)}},
+    )
+    planned = traffic(case.program())
+    assert planned == execute(case.program(), case.arrays()).moved
+    assert planned["reg"].read == 5 * 9 * 2 * 4
 
 
 @pytest.mark.feature("B06")

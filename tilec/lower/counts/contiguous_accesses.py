@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Access, Binary, Const, Expr, accesses, variables
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, accesses, variables
 from tilec.ir.intervals import Symbolic
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Buffer, ComputeTile
 from tilec.ir.propagate import propagate, read_window
 from tilec.ir.reads import is_gathered, reads
-from tilec.lower.counts.transfers import Around, Span, Transfers
+from tilec.lower.counts.loop_positions import Table, joined
+from tilec.lower.counts.transfers import Around, Span, Transfers, length
 
 
 @dataclass(frozen=True, slots=True)
 class ContiguousAccess:
     """An access to `below` on behalf of `held`: `inner` are the spans of its dimensions with their stored widths,
-    innermost first, that may be contiguous; `outer` spans the repetitions of such a run. `stored` for a store."""
+    innermost first, that may be contiguous; `outer` spans the repetitions of such a run. `stored` for a store.
+
+    What a tile reads has a repetition of 1 or 0 for each iterator whose range may be empty where no span is: such a
+    tile computes nothing, and reads nothing.
+    """
 
     held: Buffer
     below: Buffer
@@ -53,7 +58,8 @@ def reads_in_place(program: Transfers) -> Iterator[ContiguousAccess]:
         if plain:
             box = {i: (lo, hi) for i, lo, hi in tile.box}
             windows = propagate(tile.expr, box, program.extents, numbers, clip=True)
-            yield from (_whole(target, plain[tensor], windows[tensor], around) for tensor in plain)
+            for tensor, buffer in plain.items():
+                yield _whole(target, buffer, windows[tensor], around, outer=_computed(program, box, windows[tensor]))
     yield from _gathered_reads(program)
 
 
@@ -70,7 +76,24 @@ def _gathered_reads(program: Transfers) -> Iterator[ContiguousAccess]:
             if access.tensor in below:
                 window, _ = read_window(read, closed, program.extents[access.tensor], numbers, clip=True)
                 spans = [(first, simplify(Binary("+", last, Const(1)))) for first, last in window]
-                yield _gathered(target, below[access.tensor], access, spans, box, around)
+                run = _gathered(target, below[access.tensor], access, spans, box, around)
+                read_in = [*(span for span, _ in run.inner), *run.outer]
+                yield replace(run, outer=(*run.outer, *_computed(program, box, read_in)))
+
+
+def _computed(program: Transfers, box: Mapping[str, Span], spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Spans of 1 or 0 elements, 0 where a tile computes nothing, for the ranges of its iterators whose emptiness no
+    given span follows."""
+    ranges = {i: program.positions.table(length(span)) for i, span in box.items() if any(map(variables, span))}
+    ragged = {i: table for i, table in ranges.items() if not table.values.all()}
+    taken = [program.positions.table(length(span)) for span in spans] if ragged else []
+
+    def is_followed(table: Table) -> bool:
+        return any(not joined(table, span, lambda of, read: (of == 0) & (read > 0)).values.any() for span in taken)
+
+    return tuple(
+        (Const(0), Call("minimum", (Const(1), length(box[i])))) for i, table in ragged.items() if not is_followed(table)
+    )
 
 
 def _numbers(program: Transfers) -> Symbolic:
@@ -86,10 +109,15 @@ def _below(program: Transfers, tile: ComputeTile) -> dict[str, Buffer]:
 
 
 def _whole(
-    target: Buffer, below: Buffer, spans: Sequence[Span], around: tuple[Around, ...], stored: bool = False
+    target: Buffer,
+    below: Buffer,
+    spans: Sequence[Span],
+    around: tuple[Around, ...],
+    stored: bool = False,
+    outer: tuple[Span, ...] = (),
 ) -> ContiguousAccess:
-    order = _innermost_first(below)
-    return ContiguousAccess(target, below, tuple((spans[dim], below.shape[dim]) for dim in order), (), around, stored)
+    inner = tuple((spans[dim], below.shape[dim]) for dim in _innermost_first(below))
+    return ContiguousAccess(target, below, inner, outer, around, stored)
 
 
 def _innermost_first(below: Buffer) -> tuple[int, ...]:
