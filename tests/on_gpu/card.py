@@ -15,6 +15,7 @@ from tilec.errors import UnavailableError
 from tilec.runtime.gpu.cuda import CudaDriver
 from tilec.runtime.gpu.driver import Driver
 from tilec.runtime.gpu.emulated import EmulatorDriver
+from tilec.verify.on_emulator import emulator_cache
 
 POLL = 0.2
 """Seconds between two looks at what others do."""
@@ -39,7 +40,7 @@ class Card:
     @cached_property
     def driver(self) -> Driver:
         """CUDA's, or the emulator's."""
-        return CudaDriver() if self.timed else EmulatorDriver(self.work / "emulated")
+        return CudaDriver() if self.timed else EmulatorDriver(emulator_cache())
 
     @cached_property
     def torch(self) -> Any:

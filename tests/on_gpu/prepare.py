@@ -5,16 +5,19 @@ The plans alone are carried to the card, a folder a case; `restored` makes the r
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import onnx
 
 from tests.on_gpu.case import Case
 from tests.on_gpu.cases import cases
+from tilec.cli import app
 
 DEVICE = "h100"
 
@@ -45,10 +48,16 @@ def compiled(case: Case, folder: Path, *stages: str) -> str:
         onnx.save(case.model(), model)
     recipe.write_text("kind: compile\n" + case.recipe, encoding="utf-8")
     options = ("--device", DEVICE, "--recipe", recipe, "--no-bounds", "-o", folder / "build", *stages)
-    command = [sys.executable, "-m", "tilec", "compile", model, *options]
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
-    lines = done.stderr.splitlines()
-    return "" if done.returncode == 0 else next((e for e in lines if e.startswith("error:")), f"{lines[-1:]}")
+    command = ["tilec", "compile", *map(str, (model, *options))]
+    code: object = 0
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
+        try:
+            with mock.patch.object(sys, "argv", command):
+                app.run()
+        except SystemExit as end:
+            code = end.code
+    lines = errors.getvalue().splitlines()
+    return next((e for e in lines if e.startswith("error:")), f"{lines[-1:]}") if code else ""
 
 
 if __name__ == "__main__":
