@@ -81,6 +81,40 @@ def window(path: Path) -> Path:
     return _saved(path, nodes, inputs, [("present", F32, [3, 6, 5]), ("mean", F32, [])], constants)
 
 
+SCATTERS = ("run", "places", "elements")
+
+
+def scattered(path: Path, form: str) -> Path:
+    """New rows go along the third dimension to where places say, as caches of fixed size take them: those behind a
+    first one, any, or any for each element; the sum of all rows is told."""
+    take, put = [2, 0, 1, 3], [1, 2, 0, 3]
+    nodes = [
+        helper.make_node("Shape", ["rows"], ["shape"]),
+        helper.make_node("Gather", ["shape", "two"], ["count"], axis=0),
+        helper.make_node("Range", ["nought", "count", "step"], ["numbers"]),
+        helper.make_node("Gather", ["places", "nought"], ["first"], axis=0),
+        helper.make_node("Add", ["numbers", "first"], ["behind"]),
+        helper.make_node("Unsqueeze", ["behind" if form == "run" else "places", "last"], ["column"]),
+        helper.make_node("Transpose", ["past"], ["old"], perm=take),
+        helper.make_node("Transpose", ["rows"], ["new"], perm=take),
+        helper.make_node("ScatterND", ["old", "column", "new"], ["mixed"]),
+        helper.make_node("Transpose", ["mixed"], ["present"], perm=put),
+    ]
+    if form == "elements":
+        nodes[5:] = [
+            helper.make_node("Unsqueeze", ["places", "last"], ["column"]),
+            helper.make_node("Expand", ["column", "shape"], ["each"]),
+            helper.make_node("ScatterElements", ["past", "each", "rows"], ["present"], axis=2),
+        ]
+    nodes.append(helper.make_node("ReduceSum", ["present", "two_axes"], ["sums"]))
+    numbers = {"two": 2, "nought": 0, "step": 1, "last": [-1], "two_axes": [1, 3]}
+    constants = {name: np.array(number, np.int64) for name, number in numbers.items()}
+    inputs = [("past", F32, ["b", 2, "room", 3]), ("rows", F32, ["b", 2, "s", 3]), ("places", I64, ["s"])]
+    return _saved(
+        path, nodes, inputs, [("present", F32, ["b", 2, "room", 3]), ("sums", F32, ["b", 1, "room", 1])], constants
+    )
+
+
 def read_early(path: Path) -> Path:
     """As `window`, but something else reads the state as it was before."""
     model = onnx.load(window(path))

@@ -75,6 +75,18 @@ def test_caches_of_fixed_room_hold_all_but_the_last_token():
         tokens_of(Counting(), decoder, [], 5, (), GREEDY, 0, Generation(0))
 
 
+def test_a_model_of_fixed_room_is_told_the_places_of_new_tokens_and_a_mask_of_all():
+    fixed, after = (TensorSpec(each.name, "f32", ("b", 2, 6, 4)) for each in (PAST, PRESENT))
+    mask, places = TensorSpec("attention_mask", "bool", ("b", 6)), TensorSpec("cache_position", "i64", ("s",))
+    decoder = decoder_of(_session((IDS, mask, places, fixed), (LOGITS, after), IN_PLACE))
+    run = Counting()
+    assert len(list(tokens_of(run, decoder, [1, 2, 3], 3, (), GREEDY, 0, Generation(3)))) == 3
+    assert [fed["cache_position"].tolist() for fed in run.fed] == [[0, 1, 2], [3], [4]]
+    assert [fed["attention_mask"].tolist() for fed in run.fed] == [
+        [[n < total for n in range(6)]] for total in (3, 4, 5)
+    ]
+
+
 def test_caches_of_the_latest_tokens_have_room_for_the_window_and_are_handed_on():
     config = SimpleNamespace(inputs={}, outputs={}, layers=0, window=200)
     latest, after = (TensorSpec(f"{name}.1.key", "f32", ("b", 2, "w", 4)) for name in ("past_key_values", "present"))

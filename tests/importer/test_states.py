@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from state_models import attention, read_early, window
+from state_models import SCATTERS, attention, read_early, scattered, window
 
+from tests.importer.reference import run
 from tilec.errors import ConfigError
 from tilec.importer import import_model
 from tilec.importer.states import with_states
@@ -66,6 +67,32 @@ def test_what_reads_a_state_before_stands_in_the_way(tmp_path):
 def test_pairs_that_are_no_states_are_refused_by_name(tmp_path, pairs, message):
     with pytest.raises(ConfigError, match=message):
         import_model(window(tmp_path / "m.onnx"), state=pairs)
+
+
+PLACES = ([0], [3, 4], [-1], [-2, -1, 0], [4, 1], [2, 2], [-4, 2, 2, 1])
+"""From the end, across it, more than once."""
+
+
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize("form", SCATTERS)
+def test_rows_that_a_scatter_places_are_those_that_it_makes(tmp_path, form, places):
+    model, room, rows = scattered(tmp_path / "m.onnx", form), 6, len(places)
+    sizes = {"b": 2, "room": room, "s": rows}
+    at_import = sizes if form == "elements" else {}  # its search is too long for open sizes
+    imported = import_model(model, state="in-place", sizes=at_import)
+    (call,) = imported.graph.calls
+    (update,) = call.updates
+    assert imported.graph.tensors[update.rows].shape[2] == (Const(rows) if at_import else Var("s"))
+    assert ("s <= room" in [text_of(each.holds) for each in imported.graph.constraints]) is (form == "run")
+    generator = np.random.default_rng(0)
+    past, new = (generator.standard_normal((2, 2, n, 3)).astype("f4") for n in (room, rows))
+    told = np.arange(places[0], places[0] + rows) if form == "run" else np.array(places)
+    present, sums = run(imported, tmp_path, {"past": past, "rows": new, "places": told}, {} if at_import else sizes)
+    expected = past.copy()
+    for row, place in enumerate(told):
+        expected[:, :, place] = new[:, :, row]
+    np.testing.assert_array_equal(present, expected)
+    np.testing.assert_allclose(sums, expected.sum((1, 3), keepdims=True), rtol=1e-5)
 
 
 @pytest.mark.parametrize("n", range(9))

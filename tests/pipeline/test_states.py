@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from state_models import GROUPS, HEADS, SIZE, attention, window
+from state_models import GROUPS, HEADS, SIZE, attention, scattered, window
 from verify.builds import generated
 
 from tilec.importer import import_model
@@ -110,3 +110,18 @@ def test_a_state_in_place_is_the_short_way_too(tmp_path):
     rows[:] = 2
     run()
     assert (past[:, 2:4] == 4).all()
+
+
+@pytest.mark.parametrize("form", ["run", "places"])
+def test_rows_go_where_a_scatter_places_them(tmp_path, form):
+    session = load(_compiled(tmp_path, scattered(tmp_path / "m.onnx", form)))
+    generator = np.random.default_rng(0)
+    for places in ([0, 1, 2], [-1], [-2, -1, 0, 1], [3], *([[2, 5, 2]] if form == "places" else [])):
+        past, rows = (generator.standard_normal((2, 2, n, 3)).astype("f4") for n in (7, len(places)))
+        expected = past.copy()
+        for row, place in enumerate(places):
+            expected[:, :, place] = rows[:, :, row]
+        results = session.run({"past": past, "rows": rows, "places": np.array(places)}, {"present": past})
+        assert results["present"] is past
+        np.testing.assert_array_equal(past, expected)
+        np.testing.assert_allclose(results["sums"], expected.sum((1, 3), keepdims=True), rtol=1e-5)

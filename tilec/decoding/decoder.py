@@ -1,4 +1,4 @@
-"""The ports of a decoder by their role: tokens, mask, positions, logits, caches."""
+"""The ports of a decoder by their role: tokens, mask, positions, places in caches, logits, caches."""
 
 from __future__ import annotations
 
@@ -44,12 +44,13 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """Names of the ports of a decoder. `room` is that of caches that hold all tokens where it is fixed, `window` the
-    least of those that hold the latest ones."""
+    """Names of the ports of a decoder; `places` are those of the new tokens in caches. `room` is that of caches that
+    hold all tokens where it is fixed, `window` the least of those that hold the latest ones."""
 
     ids: TensorSpec
     mask: TensorSpec | None
     positions: TensorSpec | None
+    places: TensorSpec | None
     logits: TensorSpec
     caches: tuple[Cache, ...]
     room: int | None
@@ -72,11 +73,12 @@ def decoder_of(session: Session, config: GenaiConfig | None = None) -> Decoder:
         raise _other(f"it has no input {named.get('input_ids', 'input_ids')!r} of tokens", inputs)
     mask = _tensor(inputs, named.get("attention_mask", "attention_mask"))
     positions = _tensor(inputs, named.get("position_ids", "position_ids"))
+    places = _tensor(inputs, "cache_position")
     outputs = {port.name: port for port in session.outputs}
     logits = _tensor(outputs, (config.outputs if config else {}).get("logits", "logits"))
     if logits is None or logits.ttype not in _FLOATS or len(logits.shape) != 3:
         raise _other("it has no output `logits` [batch, tokens, vocabulary]", outputs)
-    rest = [port for port in session.inputs if port not in (ids, mask, positions)]
+    rest = [port for port in session.inputs if port not in (ids, mask, positions, places)]
     pairs = {**_pairs(rest, outputs, config), **session.states}
     strange = [port.name for port in rest if port.name not in pairs]
     if strange:
@@ -89,7 +91,7 @@ def decoder_of(session: Session, config: GenaiConfig | None = None) -> Decoder:
     )
     extents = [each.past.shape[each.along] for each in caches if not each.grows]
     room = min((extent for extent in extents if isinstance(extent, int)), default=None)
-    return Decoder(ids, mask, positions, logits, caches, room, 0 if config is None else config.window)
+    return Decoder(ids, mask, positions, places, logits, caches, room, 0 if config is None else config.window)
 
 
 def _tensor(ports: Mapping[str, PortSpec], name: str) -> TensorSpec | None:

@@ -122,8 +122,13 @@ def _feeds(decoder: Decoder, ids: NDArray[Any], total: int) -> dict[str, NDArray
     """The feeds beside caches, for new tokens that are the last of all."""
     feeds = {decoder.ids.name: ids.astype(numpy_dtype(decoder.ids.ttype))}
     if decoder.mask is not None:
-        feeds[decoder.mask.name] = np.ones((1, total), numpy_dtype(decoder.mask.ttype))
+        width = decoder.mask.shape[-1]  # of a model with caches of fixed room perhaps theirs
+        mask = np.arange(width if isinstance(width, int) else total)[None] < total
+        feeds[decoder.mask.name] = mask.astype(numpy_dtype(decoder.mask.ttype))
     if decoder.positions is not None:
-        places = np.arange(total - ids.shape[1], total)[None]
-        feeds[decoder.positions.name] = places.astype(numpy_dtype(decoder.positions.ttype))
+        positions = np.arange(total - ids.shape[1], total)[None]
+        feeds[decoder.positions.name] = positions.astype(numpy_dtype(decoder.positions.ttype))
+    if decoder.places is not None:
+        places = np.arange(total - ids.shape[1], total)
+        feeds[decoder.places.name] = places.astype(numpy_dtype(decoder.places.ttype))
     return feeds

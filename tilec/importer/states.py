@@ -1,8 +1,8 @@
 """States that are updated in place: an input of the model and an output that is the same with some rows replaced.
 
-The node of such an output has a body like `where(n <= t and t < n + s, rows[.., t - n, ..], past[.., t, ..])`. In its
-place come a node of the rows alone, and a call that writes them into the memory of the state. What reads the output
-runs behind that call.
+The node of such an output has a body like `where(n <= t and t < n + s, rows[.., t - n, ..], past[.., t, ..])`, or is a
+scatter along one dimension. In its place come a node of the rows alone, and a call that writes them into the memory of
+the state. What reads the output runs behind that call.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tilec.errors import ConfigError, did_you_mean
+from tilec.importer.scattered_states import Scatter, scatter_of
 from tilec.ir.algebra import linear_form, simplify
 from tilec.ir.bind import simplify_tensor
 from tilec.ir.call_segments import segment_of
@@ -26,6 +27,7 @@ from tilec.ir.expr import (
     accesses,
     operands,
     rebuild,
+    rename_tensors,
     substitute,
     variables,
     walk,
@@ -33,6 +35,7 @@ from tilec.ir.expr import (
 from tilec.ir.graph import Call as GraphCall
 from tilec.ir.graph import Graph, Node, Port, Tensor, Update
 from tilec.ir.negation import negation
+from tilec.ir.sizes import Constraint
 
 Pairs = Literal["separate", "in-place"] | Mapping[str, str]
 """Which states are updated in place: none, all that can be, or these (input of the model -> output)."""
@@ -53,15 +56,20 @@ def with_states(graph: Graph, pairs: Pairs, file: str) -> Graph:
         taken = {each.update.state for each in found.values()}
         if not isinstance(update, str) and past.tensor not in taken:
             found.setdefault(present.tensor, update)
-    return _rewritten(graph, found) if found else graph
+    return _rewritten(graph, _with_shared_places(found)) if found else graph
+
+
+PLACES = "i64"
+"""The tType of places of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """An update, and the node that computes its rows."""
+    """An update, the nodes that compute its rows and where they go, and what sizes must fulfil."""
 
     update: Update
-    rows: Node
+    nodes: tuple[Node, ...]
+    constraints: tuple[Constraint, ...] = ()
 
 
 def _named(graph: Graph, pairs: Mapping[str, str], file: str) -> Iterator[tuple[Port, Port]]:
@@ -85,8 +93,14 @@ def _candidates(graph: Graph) -> Iterator[tuple[Port, Port]]:
 
 
 def _composed(graph: Graph, node: Node) -> Node:
-    """A node that reads what others only move where these have it from."""
+    """A node that computes what it would only move itself, and reads what others only move where these have it from."""
     moves = {n.name: n.expr for n in graph.nodes if isinstance(n.expr.body, Access)}
+    plain = {n.name: n.expr for n in graph.nodes if not n.expr.reducer}
+    expr = node.expr
+    while isinstance(expr.body, Access) and expr.body.tensor in plain:
+        moved = plain[expr.body.tensor]
+        at = substitute(moved.body, dict(zip(moved.spatial, expr.body.index, strict=True)))
+        expr = simplify_tensor(replace(expr, body=at))
 
     def read(expr: Expr) -> Expr:
         inside = rebuild(expr, read)
@@ -95,7 +109,7 @@ def _composed(graph: Graph, node: Node) -> Node:
         move = moves[inside.tensor]
         return read(substitute(move.body, dict(zip(move.spatial, inside.index, strict=True))))
 
-    return replace(node, expr=simplify_tensor(replace(node.expr, body=read(node.expr.body))))
+    return replace(node, expr=simplify_tensor(replace(expr, body=read(expr.body))))
 
 
 def _update(graph: Graph, past: str, present: str) -> _Found | str:
@@ -112,10 +126,14 @@ def _update(graph: Graph, past: str, present: str) -> _Found | str:
     early += [f"output {port.name!r}" for port in graph.outputs if port.tensor == past]
     if early:
         return f"{early[0]} reads it too, and would see the new rows too early"
-    region = None if node.expr.reducer else _region(node.expr, past)
-    if region is None:
-        return "it is not the input with a run of rows along one dimension replaced"
-    return _rows(graph, node, past, region)
+    written = None if node.expr.reducer else _written(node.expr, past)
+    if written is not None and (region := _region(node.expr, *written)) is not None:
+        return _rows(graph, node, past, region)
+    exprs = {each.name: each.expr for each in graph.nodes}
+    scatter = None if written is None else scatter_of(node.expr, *written, exprs, graph.ttypes)
+    if scatter is None:
+        return "it is not the input with rows along one dimension replaced"
+    return _scattered(graph, node, past, scatter)
 
 
 def _live(graph: Graph) -> Graph:
@@ -139,15 +157,17 @@ class _Region:
     body: Expr
 
 
-def _region(expr: TensorExpr, past: str) -> _Region | None:
-    """Where an expression is not its own element of a tensor: a run of rows along one dimension."""
+def _written(expr: TensorExpr, past: str) -> tuple[Expr, tuple[Expr, ...]] | None:
+    """What an expression is where it is not its own element of a tensor, and what holds there."""
     own = Access(past, tuple(map(Var, expr.spatial)))
     written = [leaf for leaf in _leaves(expr.value, own, ()) if leaf[0] != own]
-    if len(written) != 1:
+    if len(written) != 1 or any(access.tensor == past for access in accesses(written[0][0])):
         return None
-    body, conditions = written[0]
-    if any(access.tensor == past for access in accesses(body)):
-        return None
+    return written[0]
+
+
+def _region(expr: TensorExpr, body: Expr, conditions: Sequence[Expr]) -> _Region | None:
+    """Where an expression is its body: a run of rows along one dimension, None if it is none."""
     limits = [limit for condition in conditions for limit in _limits(condition, expr.spatial)]
     named = {limit[0] for limit in limits if limit is not None}
     if len(named) != 1 or None in limits:
@@ -234,7 +254,37 @@ def _rows(graph: Graph, node: Node, past: str, region: _Region) -> _Found:
     rows = replace(rows, body=substitute(rows.body, {var.name: each for each, var in numbers.items()}))
     place = tuple(at if i == region.iterator else Var(i) for i in expr.spatial)
     update = Update(name, past, expr.spatial, place)
-    return _Found(update, Node(rows, node.op, node.origin))
+    return _Found(update, (Node(rows, node.op, node.origin),))
+
+
+def _scattered(graph: Graph, node: Node, past: str, scatter: Scatter) -> _Found:
+    """The node of the rows of a scatter, and that of their places."""
+    expr = node.expr
+    extents = tuple(
+        scatter.count if i == scatter.iterator else extent for i, extent in zip(expr.spatial, expr.extents, strict=True)
+    )
+    name, places = _free(f"{node.name}_rows", graph), _free(f"{node.name}_places", graph)
+    rows = simplify_tensor(TensorExpr(name, expr.spatial, (), extents, scatter.body))
+    of = tuple(i for i in expr.spatial if i in variables(scatter.place) or i == scatter.iterator)
+    domain = dict(zip(expr.spatial, extents, strict=True))
+    told = simplify_tensor(TensorExpr(places, of, (), tuple(domain[i] for i in of), scatter.place))
+    at = Access(places, tuple(map(Var, of)))
+    place = tuple(at if i == scatter.iterator else Var(i) for i in expr.spatial)
+    nodes = tuple(Node(each, node.op, node.origin) for each in (told, rows))
+    return _Found(Update(name, past, expr.spatial, place), nodes, scatter.constraints)
+
+
+def _with_shared_places(found: Mapping[str, _Found]) -> dict[str, _Found]:
+    """The updates with one node of all places that are alike."""
+    names: dict[tuple[object, ...], str] = {}
+    shared = {}
+    for present, each in found.items():
+        *told, rows = each.nodes
+        same = {n.name: names.setdefault((n.expr.spatial, n.expr.extents, n.expr.body), n.name) for n in told}
+        place = tuple(rename_tensors(index, same) for index in each.update.place)
+        new = tuple(n for n in told if same[n.name] == n.name)
+        shared[present] = replace(each, update=replace(each.update, place=place), nodes=(*new, rows))
+    return shared
 
 
 def _with(expr: Expr, numbers: Mapping[Access, Var]) -> Expr:
@@ -254,10 +304,12 @@ def _free(wish: str, graph: Graph) -> str:
 
 def _rewritten(graph: Graph, found: Mapping[str, _Found]) -> Graph:
     """The graph with rows in place of whole states, and calls that write them, those of one moment together."""
-    nodes = tuple(found[node.name].rows if node.name in found else node for node in graph.nodes)
+    nodes = tuple(new for node in graph.nodes for new in (found[node.name].nodes if node.name in found else (node,)))
     tensors = dict(graph.tensors)
     for present, each in found.items():
-        tensors[each.rows.name] = Tensor(each.rows.expr.shape, graph.tensors[present].ttype)
+        for node in each.nodes:
+            ttype = graph.tensors[present].ttype if node.name == each.update.rows else PLACES
+            tensors[node.name] = Tensor(node.expr.shape, ttype)
     calls, left = list(graph.calls), dict(found)
     while left:
         there = segment_of(nodes, calls)
@@ -267,7 +319,8 @@ def _rewritten(graph: Graph, found: Mapping[str, _Found]) -> Graph:
         now = [name for name in ready if when[name] == first]
         calls.insert(first, _call(now, found))
         left = {name: each for name, each in left.items() if name not in now}
-    live = _live(replace(graph, nodes=nodes, tensors=tensors, calls=tuple(calls)))
+    constraints = tuple(dict.fromkeys((*graph.constraints, *(c for each in found.values() for c in each.constraints))))
+    live = _live(replace(graph, nodes=nodes, tensors=tensors, calls=tuple(calls), constraints=constraints))
     gone = {node.name for node in nodes} - {node.name for node in live.nodes}
     tensors = {name: tensor for name, tensor in tensors.items() if name not in gone}
     return replace(live, nodes=_in_order(live.nodes, calls), tensors=tensors)
