@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+import onnxruntime
 import pytest
 
 from tests.importer.reference import run
 from tests.language_models.decoder import Run
 from tests.language_models.run import compared, form_of, on_onnxruntime
-from tests.language_models.written import VOCABULARY, grouped, scattered, standard
-from tilec.importer import import_model
+from tests.language_models.written import CHANNELS, GROUPS, VOCABULARY, grouped, merged, scattered, standard
+from tilec.importer import UnsupportedModelError, import_model
 from tilec.ir.port_sizes import port_sizes
 
 CAPACITY = 24
@@ -25,6 +27,7 @@ FORMS: dict[str, tuple[Callable[[Path], Path], dict[str, int | str], Sequence[Se
         ((1,), (9,)),
     ),
     "standard": (standard, {}, ((1,), (7,))),
+    "merged": (lambda path: merged(path, taken=True), {}, ((1,), (7,))),
     "scattered": (lambda path: scattered(path, CAPACITY), {"capacity": CAPACITY}, ((1,), (7,))),
 }
 
@@ -53,3 +56,16 @@ def test_forms_decode_as_onnxruntime_does(tmp_path: Path, name: str) -> None:
     for lengths in prompts:
         found = compared(form, outputs, (ours, theirs, theirs), lengths, steps=3, vocabulary=VOCABULARY)
         assert (found.right, found.tokens) == (True, 1.0), (lengths, found)
+
+
+def test_a_branch_that_an_input_chooses_is_compiled_where_the_input_has_a_value(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedModelError) as refused:
+        import_model(merged(tmp_path / "open.onnx"))
+    (node,) = refused.value.nodes
+    assert node.remedy == "Give 'use_cache_branch' an initializer with its value, and that branch alone is compiled."
+    path = merged(tmp_path / "prompt.onnx", taken=False)
+    session = onnxruntime.InferenceSession(str(path))
+    feeds = {each.name: np.ones((2, 3), np.int64) for each in session.get_inputs()[:2]}
+    feeds |= {each.name: np.zeros((2, GROUPS, 0, CHANNELS), np.float32) for each in session.get_inputs()[2:]}
+    for name, expected in zip([each.name for each in session.get_outputs()], session.run(None, feeds), strict=True):
+        np.testing.assert_allclose(evaluated(path)(feeds)[name], expected, rtol=1e-4, atol=1e-5)

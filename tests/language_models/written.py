@@ -168,3 +168,45 @@ def _head(w: Writer, attended: str) -> None:
     w.node("Add", "x o", "y")
     w.weight("head", WIDTH, VOCABULARY)
     w.node("MatMul", "y head", "logits")
+
+
+def merged(path: Path, taken: bool | None = None) -> Path:
+    """Two branches under an If, as optimum merges a decoder that reads caches and one that has none yet; the input
+    `use_cache_branch` chooses, or has the value `taken`."""
+    ends = ("logits", "present.0.key", "present.0.value")
+    branches = {}
+    for kind in ("then", "else"):
+        w = Writer()
+        _projections(w)
+        for side in ("kr", "v"):
+            w.constant(f"split_{side}", np.int64([0, 0, GROUPS, CHANNELS]))
+            w.node("Reshape", f"{side} split_{side}", f"{side}_split")
+            w.node("Transpose", f"{side}_split", f"{side}_heads", perm=[0, 2, 1, 3])
+        past = "past_key_values.0.key past_key_values.0.value"
+        heads = {"is_causal": 1, "q_num_heads": HEADS, "kv_num_heads": GROUPS}
+        if kind == "then":
+            w.node("Attention", f"qr kr v - {past}", "attended present.0.key present.0.value", **heads)
+        else:
+            w.node("Attention", "qr kr v", "attended", **heads)
+            w.node("Identity", "kr_heads", "present.0.key")
+            w.node("Identity", "v_heads", "present.0.value")
+        _head(w, "attended")
+        for node in w.nodes:  # names of branches are their own
+            node.input[:] = [_inside(kind, name) for name in node.input]
+            node.output[:] = [_inside(kind, name) for name in node.output]
+        for constant in w.constants:
+            constant.name = _inside(kind, constant.name)
+        results = [onnx.ValueInfoProto(name=_inside(kind, name)) for name in ends]
+        branches[kind] = helper.make_graph(w.nodes, kind, [], results, w.constants)
+    whole = Writer()
+    branch = {f"{kind}_branch": graph for kind, graph in branches.items()}
+    whole.node("If", "use_cache_branch", " ".join(ends), **branch)
+    extra = {"position_ids": (TensorProto.INT64, ["batch", "new"]), "use_cache_branch": (TensorProto.BOOL, [1])}
+    if taken is not None:
+        whole.constant("use_cache_branch", np.array([taken]))
+    return whole.save(path, extra, 23, "past")
+
+
+def _inside(kind: str, name: str) -> str:
+    given = ("", "input_ids", "position_ids", "past_key_values.0.key", "past_key_values.0.value")
+    return name if name in given else f"{kind}/{name}"

@@ -83,10 +83,12 @@ def _unknown(region: Region, why: str) -> TilecError:
         form = text_of(condition.at([Const(0)] * condition.rank))
         text = f"the condition depends on symbolic sizes, {form}, and {why}"
         return region.unsupported(text, "Bind the sizes with --shape SYMBOL=SIZE.")
-    region.translator.builder.ask(condition)
-    return region.unsupported(
-        f"the condition is computed from the model's inputs, and {why}", "Make the condition a constant of the model."
-    )
+    builder = region.translator.builder
+    builder.ask(condition)
+    hint = "Make the condition a constant of the model"
+    if not builder.computes(condition.name):
+        hint = f"Give {region.node.input[0]!r} an initializer with its value, and that branch alone is compiled"
+    return region.unsupported(f"the condition is computed from the model's inputs, and {why}", f"{hint}.")
 
 
 def _either(region: Region, condition: Value, yes: NamedValue, no: NamedValue, output: int) -> NamedValue:
