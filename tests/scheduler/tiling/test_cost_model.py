@@ -115,6 +115,32 @@ def test_the_work_of_few_tasks_is_dealt_to_all_cores() -> None:
     assert seconds[8] < seconds[6] < seconds[5]
 
 
+def rotated(columns: int) -> CostTerms:
+    """A product of so many columns, of which its reader in the group reads the first 256, in tasks of 64."""
+    nodes = [
+        ("p[m, n] = sum(k, x[m, k] * w[k, n])", {"m": 8, "n": columns, "k": 512}),
+        ("y[m, j] = p[m, j] + 1.0", {"m": 8, "j": 256}),
+    ]
+    graph = make_graph({"x": (8, 512)}, nodes, ["p", "y"], {"w": (512, columns)})
+    fusion = problem_of(graph, FOUR_CORES)
+    members = tuple(range(len(fusion.parts)))
+    problem = fusion.tiling_problem(members, fusion.leaving(members), fusion.usual(members))
+    assert problem.unread == ({"p": {"n": columns - 256}} if columns > 256 else {})
+    return cost_terms(problem, {"m": np.asarray(8), "j": np.asarray(64)}, {})
+
+
+@pytest.mark.feature("W06", "W23")
+def test_a_task_that_stores_what_no_tile_reads_costs_what_it_computes() -> None:
+    """The last of four tasks has 64 columns and all that are behind the last tile."""
+    whole = rotated(256)
+    for columns in (320, 512, 1024):
+        terms = rotated(columns)
+        assert terms.compute == pytest.approx(whole.compute, rel=0.02), "the others compute what they did"
+        more = terms.span - whole.span
+        assert more == pytest.approx(whole.compute * (columns - 256) / 64, rel=0.2)
+        assert terms.moved - whole.moved == 4 * (512 + 8) * (columns - 256)
+
+
 def transposed(transaction: int) -> TilingProblem:
     """The transpose of a square on a GPU whose memory moves so many bytes at once."""
     size = 1024

@@ -10,7 +10,7 @@ Bytes of all tasks, and how often loops go round, are floats: poor candidates of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from math import inf, prod
 from typing import TypeVar
 
@@ -99,7 +99,8 @@ class TaskWork:
     """What tasks do however many copies their reduce loops have of what they load, for every candidate: the number of
     tasks, what they need, the work of their parts and their registers; bytes of another copy; cycles that the level's
     ports are busy, and of the `addresses` of what is copied in small pieces; bytes that a task reads, requests, `past`
-    a core's level those of them, streams and copies, and that all draw from the lowest level."""
+    a core's level those of them, streams and copies, and that all draw from the lowest level; the `largest` task, where
+    one stores what no tile of the final node reads."""
 
     needs: TaskNeeds
     works: Sequence[PartWork]
@@ -113,6 +114,7 @@ class TaskWork:
     stream: Floats
     copied: Floats
     drawn: Floats
+    largest: TaskWork | None = None
 
 
 def estimate(
@@ -128,7 +130,7 @@ def estimate(
     one = np.asarray(1, np.int64)
 
     def work() -> TaskWork:
-        return _work(problem, sizes, task_needs(problem, sizes, steps, wide))
+        return _works(problem, sizes, steps, wide)
 
     if stages is None and not steps:
         return problem.estimated(sizes, lambda: _estimate(problem, work(), one))
@@ -180,8 +182,23 @@ def cost_terms(
 ) -> CostTerms:
     """What the prediction is made of, for tasks in the order of a walk, or in the best one; the `least` of it that any
     more steps come to (`lower_bounds`)."""
-    work = _work(problem, sizes, task_needs(problem, sizes, steps, wide), walk)
+    work = _works(problem, sizes, steps, wide, walk)
     return _terms(problem, work, least=least, stages=np.asarray(stages))
+
+
+def _works(
+    problem: TilingProblem,
+    sizes: Mapping[str, Ints],
+    steps: Steps,
+    wide: TileFootprints | None,
+    walk: TaskWalk | None = None,
+) -> TaskWork:
+    """What a task does, and what the largest one does if others do less."""
+    usual = _work(problem, sizes, task_needs(problem, sizes, steps, wide), walk)
+    if not problem.unread:
+        return usual
+    largest = _work(problem, sizes, task_needs(problem, sizes, steps, largest=True), walk)
+    return replace(usual, largest=largest, drawn=usual.drawn + np.maximum(largest.requested - usual.requested, 0))
 
 
 def _work(
@@ -255,14 +272,15 @@ def _terms(problem: TilingProblem, work: TaskWork, *, least: bool = False, stage
         wait = np.where(least | (stages > 1), costs.round + rounds * late, wait)
     wait = costs.task + (wait + costs.phase * max(0, problem.phases - 1)) / resident
     task = longer + hidden + copy + wait
-    span = np.where(
-        tasks == 1,
-        task,
-        np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + costs.imbalance * task)
-        + (costs.join if target.launch == 0 else 0),
-    )
+    last = task
+    if work.largest is not None:
+        last = np.maximum(task, _terms(problem, work.largest, least=least, stages=stages).task)
+    waves = np.maximum((tasks - 1) // target.cores * task + last, tasks * task / target.cores + costs.imbalance * task)
+    span = np.where(tasks == 1, last, waves + (costs.join if target.launch == 0 else 0))
     seconds = target.launch + np.maximum(span, drawn)
     moved = tasks * work.read + sum(problem.whole(t) for t in problem.outputs)
+    if work.largest is not None:
+        moved = moved + np.maximum(work.largest.read - work.read, 0)
     return CostTerms(tasks, compute, stream, copy, wait, task, span, drawn, target.launch, seconds, held, moved)
 
 

@@ -12,7 +12,7 @@ from tilec.scheduler.analysis.window_propagation import extent_of
 from tilec.scheduler.tiling.access_order import ranging
 from tilec.scheduler.tiling.bank_layouts import row_layouts, row_of
 from tilec.scheduler.tiling.reduce_loops import Floats, Ints, ReduceLoops, Steps
-from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
+from tilec.scheduler.tiling.tile_footprints import NO_UNREAD, TileFootprints, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
 TaskNeeds = tuple[Ints, ReduceLoops, TileFootprints, Ints]
@@ -23,19 +23,34 @@ WORD = 4
 
 
 def task_needs(
-    problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, wide: TileFootprints | None = None
+    problem: TilingProblem,
+    sizes: Mapping[str, Ints],
+    steps: Steps,
+    wide: TileFootprints | None = None,
+    *,
+    largest: bool = False,
 ) -> TaskNeeds:
     """The number of tasks, their loops, what they need, and the most bytes that a core's level holds at a time (W08):
-    windows count from first to last use."""
+    windows count from first to last use. The `largest` task stores what no tile reads of tensors that leave, too."""
     tasks: Ints = np.asarray(prod(-(-problem.extent(i) // np.maximum(n, 1)) for i, n in sizes.items()), np.int64)
-    stored = {t: -(-problem.whole(t) // problem.bytes_of(t) // np.maximum(tasks, 1)) for t in problem.kept}
+    stored = {t: -(-problem.read_elements(t) // np.maximum(tasks, 1)) for t in problem.kept}
+    unread = problem.unread if largest else NO_UNREAD
     loops = ReduceLoops(problem, steps)
-    seen = wide = wide or problem.footprints(sizes, stored)
+    seen = wide = wide or problem.footprints(sizes, stored, unread)
     if steps:
         inside = frozenset(name for moving in loops.inside.values() for name in moving)
         moving = problem.movers if stored else None
         seen = tile_footprints(
-            problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside, wide, moving
+            problem.nodes,
+            sizes,
+            problem.spread(steps),
+            problem.shapes,
+            problem.numbers,
+            stored,
+            inside,
+            wide,
+            moving,
+            unread,
         )
     layouts = row_layouts(problem, seen) if problem.banked else {}
     more: list[Ints] = [np.asarray(0, np.int64) for _ in range(len(problem.parts) + 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,11 @@ def tile_box(
 Movers = Mapping[str, Mapping[str, frozenset[str]]]
 """Node -> its spatial iterators -> those of the final node that move them."""
 
+Unread = Mapping[str, Mapping[str, int]]
+"""Tensor that leaves a group -> iterators of its node -> elements along them that no tile of the final node reads."""
+
+NO_UNREAD: Unread = MappingProxyType({})
+
 GuardedRead = Mapping[str, Floats | float]
 """Iterator of a node -> the share of tiles that have points along it, where guards leave some without."""
 
@@ -104,6 +110,7 @@ def tile_footprints(
     inside: Set[str] = frozenset(),
     wide: TileFootprints | None = None,
     moving: Movers | None = None,
+    unread: Unread = NO_UNREAD,
 ) -> TileFootprints:
     """Propagate candidate tiles of the final node to everything that a group touches.
 
@@ -111,13 +118,13 @@ def tile_footprints(
     compute takes the hull over all steps, which is `wide` if that is known.  `stored` are elements that a tile must at
     least hold of tensors that leave the group: where it reads less of one, it holds all of it.  Data-dependent reads
     count one element for each point that reads.  Nodes that the final one does not need are left out.  `moving` are
-    the nodes' `movers` if known.
+    the nodes' `movers` if known.  What is `unread` is computed and stored besides.
     """
     moving = (moving or movers(nodes)) if stored else {}
-    wide = wide or _windows(nodes, sizes, {}, shapes, numbers, stored or {}, moving)
+    wide = wide or _windows(nodes, sizes, {}, shapes, numbers, stored or {}, moving, unread=unread)
     if not steps:
         return wide
-    seen = _windows(nodes, sizes, steps, shapes, numbers, stored or {}, moving, inside, wide)
+    seen = _windows(nodes, sizes, steps, shapes, numbers, stored or {}, moving, inside, wide, unread)
     outside = {seat.tensor for node in nodes if node.name not in inside for seat in read_indices(node.expr)}
     elements = {t: n for t, n in seen.elements.items() if t not in outside}
     shares, fills = ({t: n for t, n in of.items() if t not in outside} for of in (seen.shares, seen.fills))
@@ -137,6 +144,7 @@ def _windows(
     moving: Movers,
     inside: Set[str] = frozenset(),
     known: TileFootprints | None = None,
+    unread: Unread = NO_UNREAD,
 ) -> TileFootprints:
     """The windows; of reduce loops only those of nodes inside, where all others are known."""
     made = {node.name: node.expr for node in nodes}
@@ -174,7 +182,8 @@ def _windows(
         if node.name in stored:
             same = None
             apart = _apart(node.expr, boxes[node.name], moving[node.name], boxes[final.name], final.expr, numbers)
-            boxes[node.name] = _covering(node.expr, boxes[node.name], stored[node.name], apart, numbers)
+            covering = _covering(node.expr, boxes[node.name], stored[node.name], apart, numbers)
+            boxes[node.name] = _with_unread(node.expr, covering, unread.get(node.name, {}), numbers)
         box, own = boxes[node.name], known.share(node.name) if known is not None and around else shares[node.name]
         found[node.name] = volume([box[i] for i in node.expr.spatial]) if same is None or around else found[same]
         without = kept.get(node.name, {})
@@ -303,6 +312,12 @@ def _covering(expr: TensorExpr, box: Box, stored: Ints, apart: NDArray[np.bool_]
         if i in expr.spatial
     }
     return {**box, **wide}
+
+
+def _with_unread(expr: TensorExpr, box: Box, unread: Mapping[str, int], numbers: Candidates) -> Box:
+    """The box with what no tile reads, at most all of the tensor."""
+    extents = extents_of(expr, numbers)
+    return {i: (lo, least(hi + unread[i], lo + extents[i])) if i in unread else (lo, hi) for i, (lo, hi) in box.items()}
 
 
 def leaves(access: Access, expr: TensorExpr, shape: Sequence[Expr], numbers: Candidates) -> bool:

@@ -39,8 +39,10 @@ from tilec.scheduler.tiling.common_iterators import CommonIterators, common_iter
 from tilec.scheduler.tiling.further_sinks import FurtherSinks, further_sinks
 from tilec.scheduler.tiling.register_tiles import RegisterTile, narrow_operands
 from tilec.scheduler.tiling.tile_footprints import (
+    NO_UNREAD,
     Movers,
     TileFootprints,
+    Unread,
     left_dimensions,
     movers,
     shapes_of,
@@ -330,7 +332,7 @@ class TilingProblem:
         object.__setattr__(other, "numbers", numbers)
         object.__setattr__(other, "further", ())
         object.__setattr__(other, "limits", ())
-        for remembered in ("_footprints", "_estimates"):
+        for remembered in ("_footprints", "_estimates", "unread"):
             vars(other).pop(remembered, None)
         return other
 
@@ -341,14 +343,36 @@ class TilingProblem:
         vars(other).update({name: vars(self)[name] for name in OF_NODES if name in vars(self)})
         return other
 
-    def footprints(self, sizes: Mapping[str, Ints], stored: Mapping[str, Ints]) -> TileFootprints:
-        """What candidate tiles need without reduce steps, of which they hold `stored` elements at least."""
+    def footprints(
+        self, sizes: Mapping[str, Ints], stored: Mapping[str, Ints], unread: Unread = NO_UNREAD
+    ) -> TileFootprints:
+        """What candidate tiles need without reduce steps, of which they hold `stored` elements at least, and what is
+        `unread` besides."""
 
         def computed() -> TileFootprints:
             moving = self.movers if stored else None
-            return tile_footprints(self.nodes, sizes, {}, self.shapes, self.numbers, stored, moving=moving)
+            return tile_footprints(
+                self.nodes, sizes, {}, self.shapes, self.numbers, stored, moving=moving, unread=unread
+            )
 
-        return _remembered(self._footprints, sizes, computed, *stored)
+        return _remembered(self._footprints, sizes, computed, *stored, bool(unread))
+
+    @cached_property
+    def unread(self) -> Unread:
+        """Tensor that leaves, made for the final node besides -> its iterators -> elements along them that no tile
+        reads: one task computes and stores these with its own (`tilec.lower.store_regions`)."""
+        if not self.kept:
+            return NO_UNREAD
+        whole = {i: np.asarray(self.extent(i), np.int64) for i in self.final.spatial}
+        boxes, found = self.footprints(whole, {}).boxes, dict[str, dict[str, int]]()
+        for node in self.nodes:
+            if node.name in self.kept and node.name in boxes:
+                extents = extents_of(node.expr, self.numbers)
+                read = {i: int(np.max(hi - lo)) for i, (lo, hi) in boxes[node.name].items() if i in node.expr.spatial}
+                more = {i: extents[i] - n for i, n in read.items() if n < extents[i]}
+                if more and 0 not in read.values():
+                    found[node.name] = more
+        return found
 
     def estimated(self, sizes: Mapping[str, Ints], estimate: Callable[[], S]) -> S:
         """The estimate of candidate tiles without reduce steps, made once."""
@@ -414,6 +438,15 @@ class TilingProblem:
     def held_bytes(self, tensor: str) -> int:
         """Bytes of one element of a tensor in the core's level."""
         return element_bytes(PROMOTED_TTYPE) if tensor in self.converted else self.bytes_of(tensor)
+
+    def read_elements(self, tensor: str) -> int:
+        """Elements of a tensor that leaves, without the unread ones."""
+        unread = self.unread.get(tensor)
+        if not unread:
+            return self.whole(tensor) // self.bytes_of(tensor)
+        expr = next(node.expr for node in self.nodes if node.name == tensor)
+        extents = extents_of(expr, self.numbers)
+        return prod(extents[i] - unread.get(i, 0) for i in expr.spatial)
 
     def whole(self, tensor: str) -> int:
         """Bytes of a whole tensor."""
