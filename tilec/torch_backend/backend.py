@@ -31,6 +31,7 @@ from tilec.torch_backend.decompositions import decompositions
 from tilec.torch_backend.options import Options, chosen_options
 from tilec.torch_backend.partition import compiled_parts
 from tilec.torch_backend.recurrent import tell_of_eager_recurrences
+from tilec.torch_backend.refused_types import refusal
 from tilec.torch_backend.rescue import boxed
 from tilec.torch_backend.translation import UntranslatableError
 from tilec.torch_backend.written_arguments import Functional, without_writes
@@ -91,6 +92,8 @@ def _said(error: Exception) -> str:
 def _compiled(module: fx.GraphModule, example_inputs: Sequence[Any], chosen: Options) -> Callable[..., Any]:
     """The graph, compiled. Raises whatever goes wrong."""
     on_card = _is_on_card(example_inputs)
+    if refused := refusal(module):
+        raise _LeftError(refused, hint="Convert its arguments to types that PyTorch takes")
     if on_card and chosen.device == HOST:
         chosen = replace(chosen, device=card())
     statics = {
