@@ -1,17 +1,16 @@
-"""Loads a library of object files through tvm_ffi's object loader: no tvm, no compiler, no linker."""
+"""Loads a library of object files through the object loader: no tvm, no compiler, no linker."""
 
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tilec.abi import job_layout
 from tilec.abi.archive import INTERFACE, unpack
 from tilec.abi.manifest import LibraryFile
 from tilec.artifact import digest_bytes
 from tilec.errors import ArtifactError, UnavailableError
-from tilec.own_process import without_torch
+from tilec.runtime.cpu.object_loader import Linked, LinkError, object_loader
 
 
 @dataclass(frozen=True)
@@ -20,11 +19,10 @@ class Library:
 
     `run(job)` runs a job on the calling thread, `work(pool, worker)` is a worker's life, `stop(pool)` ends
     it, `pause(count)` spins; `numbers(numbers, part)` computes those of a model with symbols. All of them release
-    Python's lock. They are called through ctypes: a daemon thread that Python ends inside a call of tvm_ffi takes the
-    whole process down.
+    Python's lock.
     """
 
-    module: Any
+    module: Linked
     run: Callable[[int], None]
     work: Callable[[int, int], None]
     stop: Callable[[int], None]
@@ -51,18 +49,17 @@ def load_library(folder: Path, library: LibraryFile, interface: str, sized: bool
     if members.pop(INTERFACE, b"").decode(errors="replace") != interface:
         raise ArtifactError("3-kernels.json is not the one that the library was compiled for", str(folder), again)
     try:
-        with without_torch():
-            import tvm_ffi_orcjit
-    except ImportError as error:
+        loader = object_loader()
+    except (ImportError, OSError, LinkError) as error:
         raise UnavailableError(
             f"the object loader is not installed: {error}", hint="Install apache-tvm-ffi-orcjit."
         ) from error
     objects = list(members.values())
     try:
-        module = tvm_ffi_orcjit.default_session().load_module(objects)
-        entry = module.get_function(job_layout.ENTRY)
-        numbers = module.get_function(job_layout.NUMBERS_ENTRY)() if sized else None
-    except (RuntimeError, AttributeError) as error:
+        module = loader.link(objects)
+        entry = module.function(job_layout.ENTRY)
+        numbers = module.function(job_layout.NUMBERS_ENTRY)() if sized else None
+    except LinkError as error:
         raise ArtifactError(f"the library cannot be linked: {error}", str(path), again) from error
     run, work, stop, pause = (
         ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * parameters)(entry(number))
