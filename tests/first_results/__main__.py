@@ -10,33 +10,22 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from docs.provenance import commit_now
-from tilec.artifact import SETTLED, cache_folder, tools
+from tests.first_results.runs import Took, fresh_cache
+from tilec.artifact import SETTLED, tools
 from tilec.background import Queue
 from tilec.spec.probe import probed_text
 from tilec.zoo import export
 
 MODELS = ("mobilenet-v2", "bert-base", "conformer")
 PROGRAM = Path(__file__).with_name("program.py")
-HOST_FILES = "host-*.yaml"
-
-
-@dataclass(frozen=True)
-class Took:
-    """Seconds of a program, and processor seconds of it and of the children that it waited for."""
-
-    wall: float
-    cpu: float
 
 
 def main(arguments: list[str]) -> None:
@@ -60,12 +49,12 @@ def main(arguments: list[str]) -> None:
 
 def _row(model: Path, folder: Path, states: tuple[str, ...], times: int) -> str:
     measured: dict[str, list[Took]] = {"onnxruntime": [], **{state: [] for state in states}}
-    compiled = _fresh(folder / "compiled" / model.stem)
+    compiled = fresh_cache(folder / "compiled" / model.stem)
     if "compiled" in states:
         run(model, "tilec", compiled, TILEC_WHILE_COMPILING="wait")
     run(model, "onnxruntime", folder)  # its file is in memory from now on
     for number in range(times):
-        cache = _fresh(folder / model.stem / str(number))
+        cache = fresh_cache(folder / model.stem / str(number))
         measured["onnxruntime"].append(run(model, "onnxruntime", cache))
         with Queue(cache / "tilec").held():
             measured["first"].append(run(model, "tilec", cache))
@@ -94,20 +83,6 @@ def run(model: Path, package: str, cache: Path, **more: str) -> Took:
     if status:
         raise subprocess.CalledProcessError(status, command)
     return took
-
-
-def _fresh(cache: Path) -> Path:
-    """A cache that knows this machine and this tilec."""
-    known = cache / "tilec"
-    (known / "digests").mkdir(parents=True)
-    for file in _kept():
-        shutil.copy(file, known / file.relative_to(cache_folder()))
-    return cache
-
-
-def _kept() -> Iterator[Path]:
-    yield from cache_folder().glob(HOST_FILES)
-    yield from cache_folder().glob("digests/sources-*")
 
 
 def _identified(cache: Path) -> None:

@@ -21,6 +21,8 @@ from docs.provenance import commit_now
 from tests.outside.compiled import compiled
 from tests.outside.packages import PACKAGES, Package, models_of
 from tests.outside.pipeline import compared
+from tilec.artifact import tools
+from tilec.spec.probe import probed_text
 
 LIMIT = 300.0
 """Processor seconds after which a compilation is given up."""
@@ -59,17 +61,20 @@ def models(packages: Sequence[Package], folder: Path, largest: float) -> int:
 
 def pipelines(packages: Sequence[Package], folder: Path) -> int:
     """Print the table of the pipelines; returns the number of failures."""
-    _head("package", "result", "seconds with onnxruntime", "with tilec, compilation included", "again")
+    probed_text()  # every cache begins with what these have found
+    tools()
+    _head("package", "result", "onnxruntime s (CPU), ratio", "first with tilec", "compiling", "again")
     failed = 0
     for package in (package for package in packages if package.pipeline):
         try:
             found = compared(package, folder)
         except (RuntimeError, subprocess.SubprocessError) as error:
-            same, text = False, f"{type(error).__name__}: {str(error)[:160]} | | |"
+            same, text = False, f"{type(error).__name__}: {str(error)[:160]} | | | |"
         else:
             same = found.same
-            seconds = " | ".join(f"{each:.0f}" for each in found.seconds)
-            text = f"{'the same' if same else found.difference} | {seconds} |"
+            base = found.took[0]
+            seconds = (f"{each.wall:.2f} ({each.cpu:.2f}), {each.wall / base.wall:.2f}" for each in found.took)
+            text = f"{'the same' if same else found.difference} | {' | '.join(seconds)} |"
         failed += not same
         print(f"| {package.name} | {text}", flush=True)
     return failed
