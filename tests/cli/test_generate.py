@@ -138,6 +138,19 @@ def test_an_interrupt_leaves_what_was_made(cli, folder, monkeypatch):
     assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (130, "5\n", "error: interrupted")
 
 
+def test_a_refusal_on_the_way_leaves_what_was_made(cli, folder, monkeypatch):
+    from tilec import decoding
+    from tilec.errors import UsageError
+
+    def refused(*_arguments, **_options):
+        yield 5
+        raise UsageError("the text is too long")
+
+    monkeypatch.setattr(decoding, "generate", refused)
+    ran = cli("generate", "tiny", "--prompt-ids", "1")
+    assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (2, "5\n", "error: the text is too long")
+
+
 def test_what_fails_in_a_peer_is_the_peers(cli, folder, monkeypatch):
     from tilec.decoding import peers
 

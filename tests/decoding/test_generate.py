@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tilec.abi.manifest import TensorSpec
+from tilec.abi.shape_program import SymbolSpec
 from tilec.decoding import Generation, decoder_of
 from tilec.decoding.generate import GREEDY, tokens_of
 from tilec.errors import UnsupportedError, UsageError
@@ -19,8 +20,8 @@ PRESENT = TensorSpec("present.0.key", "f32", ("b", 2, "p", 4))
 GROWN = TensorSpec("present.0.key", "f32", ("b", 2, "p + s", 4))
 
 
-def _session(inputs=(IDS, MASK, POSITIONS, PAST), outputs=(LOGITS, PRESENT), states=None):
-    return SimpleNamespace(inputs=inputs, outputs=outputs, states=states or {})
+def _session(inputs=(IDS, MASK, POSITIONS, PAST), outputs=(LOGITS, PRESENT), states=None, symbols=()):
+    return SimpleNamespace(inputs=inputs, outputs=outputs, states=states or {}, symbols=symbols)
 
 
 IN_PLACE = {PAST.name: PRESENT.name}
@@ -69,10 +70,22 @@ def test_caches_of_fixed_room_hold_all_but_the_last_token():
     decoder = decoder_of(_session((IDS, MASK, POSITIONS, fixed), (LOGITS, after), IN_PLACE))
     assert decoder.room == 6
     assert len(list(tokens_of(Counting(), decoder, [1, 2, 3], 4, (), GREEDY, 0, Generation(3)))) == 4
-    with pytest.raises(UsageError, match="a prompt of 3 tokens and 5 more do not fit into caches of 6"):
+    with pytest.raises(UsageError, match="a prompt of 3 tokens and 5 more do not fit into caches of 6") as refused:
         tokens_of(Counting(), decoder, [1, 2, 3], 5, (), GREEDY, 0, Generation(3))
+    assert refused.value.hint == "Ask for fewer: 4 at most, or export the model with longer caches."
     with pytest.raises(UsageError, match="the prompt has no tokens"):
         tokens_of(Counting(), decoder, [], 5, (), GREEDY, 0, Generation(0))
+
+
+def test_a_model_has_a_number_of_positions():
+    symbols = (SymbolSpec("s", "input", 0, 1), SymbolSpec("t", "input", 1, 1, high=6))
+    decoder = decoder_of(_session(states=IN_PLACE, symbols=symbols))
+    assert [decoder.most(prompt) for prompt in (1, 6, 7, 8)] == [6, 1, 0, 0]
+    with pytest.raises(
+        UsageError, match="a prompt of 7 tokens and 1 more are beyond the model's 6 positions"
+    ) as refused:
+        tokens_of(Counting(), decoder, [1] * 7, 1, (), GREEDY, 0, Generation(7))
+    assert refused.value.hint == "Give a shorter prompt."
 
 
 def test_a_model_of_fixed_room_is_told_the_places_of_new_tokens_and_a_mask_of_all():

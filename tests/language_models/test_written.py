@@ -12,7 +12,7 @@ import pytest
 from tests.importer.reference import run
 from tests.language_models.decoder import Run
 from tests.language_models.run import compared, form_of, on_onnxruntime
-from tests.language_models.written import CHANNELS, GROUPS, VOCABULARY, grouped, merged, scattered, standard
+from tests.language_models.written import CHANNELS, GROUPS, POSITIONS, VOCABULARY, grouped, merged, scattered, standard
 from tilec.importer import UnsupportedModelError, import_model
 from tilec.ir.port_sizes import port_sizes
 
@@ -56,6 +56,10 @@ def test_forms_decode_as_onnxruntime_does(tmp_path: Path, name: str) -> None:
     for lengths in prompts:
         found = compared(form, outputs, (ours, theirs, theirs), lengths, steps=3, vocabulary=VOCABULARY)
         assert (found.right, found.tokens) == (True, 1.0), (lengths, found)
+
+
+def test_there_are_no_more_tokens_than_rotations(tmp_path: Path) -> None:
+    assert import_model(grouped(tmp_path / "model.onnx")).graph.symbol_ranges["total"].high == POSITIONS
 
 
 def test_a_branch_that_an_input_chooses_is_compiled_where_the_input_has_a_value(tmp_path: Path) -> None:

@@ -93,15 +93,20 @@ def generate(
     folder = model if _is_built(model) else _compiled(console, file, bind, device or "host", recipe or RECIPE)
     session = load(folder, threads=threads)
     decoder = decoder_of(session, config)
+    possible = decoder.most(len(given)) if tokens is None else None
+    most = most if possible is None else max(min(most, possible), 1)
     stops = () if peers else (*(() if config is None else config.stops), *_ids(stop_ids, "--stop-ids"))
     told, stream = Generation(len(given)), None if text is None else Stream(text)
     made = tokens_of(session, given, most=most, stops=stops, sampling=sampling, seed=seed, decoder=decoder, told=told)
+    begun = False
     try:
         for number, token in enumerate(made):
             if not json:
                 _tell(f"{' ' if number else ''}{token}" if stream is None else stream.added(token))
-    except KeyboardInterrupt:
-        _tell("\n")  # what was made stays a line of its own
+                begun = True
+    except BaseException:
+        if begun:
+            _tell("\n")  # what was made stays a line of its own
         raise
     if not json:
         _tell("\n")

@@ -45,7 +45,8 @@ class Cache:
 @dataclass(frozen=True, slots=True)
 class Decoder:
     """Names of the ports of a decoder; `places` are those of the new tokens in caches. `room` is that of caches that
-    hold all tokens where it is fixed, `window` the least of those that hold the latest ones."""
+    hold all tokens where it is fixed, `window` the least of those that hold the latest ones, `positions_end` the
+    number of positions that the model has where its mask tells them."""
 
     ids: TensorSpec
     mask: TensorSpec | None
@@ -55,6 +56,13 @@ class Decoder:
     caches: tuple[Cache, ...]
     room: int | None
     window: int = 0
+    positions_end: int | None = None
+
+    def most(self, prompt: int) -> int | None:
+        """Tokens that can be made of a prompt of so many: all but the last one have a position and room. None for any
+        number."""
+        limits = [limit for limit in (self.room, self.positions_end) if limit is not None]
+        return max(min(limits) - prompt + 1, 0) if limits else None
 
     def room_for(self, prompt: int, tokens: int) -> int:
         """Tokens that caches have room for in a generation, if they do not grow."""
@@ -91,7 +99,9 @@ def decoder_of(session: Session, config: GenaiConfig | None = None) -> Decoder:
     )
     extents = [each.past.shape[each.along] for each in caches if not each.grows]
     room = min((extent for extent in extents if isinstance(extent, int)), default=None)
-    return Decoder(ids, mask, positions, places, logits, caches, room, 0 if config is None else config.window)
+    ends = {symbol.name: symbol.high for symbol in session.symbols}
+    told = None if mask is None else ends.get(str(mask.shape[-1]))
+    return Decoder(ids, mask, positions, places, logits, caches, room, 0 if config is None else config.window, told)
 
 
 def _tensor(ports: Mapping[str, PortSpec], name: str) -> TensorSpec | None:

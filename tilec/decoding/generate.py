@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilec.decoding.decoder import Decoder, decoder_of
 from tilec.decoding.sampling import Sampling, chosen
-from tilec.errors import UsageError
+from tilec.errors import UsageError, several
 from tilec.ir.types import numpy_dtype
 
 if TYPE_CHECKING:
@@ -111,11 +111,15 @@ def tokens_of(
 def _require_room(decoder: Decoder, prompt: Sequence[int], most: int) -> None:
     if not prompt:
         raise UsageError("the prompt has no tokens", hint="Give at least one.")
+    limit = decoder.most(len(prompt))
+    if limit is None or most <= limit:
+        return
+    wanted = f"a prompt of {several(len(prompt), 'token')} and {most} more"
+    fewer = f"Ask for fewer: {limit} at most" if limit else "Give a shorter prompt"
     if decoder.room is not None and len(prompt) + most - 1 > decoder.room:
-        raise UsageError(
-            f"a prompt of {len(prompt)} tokens and {most} more do not fit into caches of {decoder.room}",
-            hint="Ask for fewer tokens, or export the model with longer caches.",
-        )
+        hint = f"{fewer}, or export the model with longer caches."
+        raise UsageError(f"{wanted} do not fit into caches of {decoder.room}", hint=hint)
+    raise UsageError(f"{wanted} are beyond the model's {decoder.positions_end} positions", hint=f"{fewer}.")
 
 
 def _feeds(decoder: Decoder, ids: NDArray[Any], total: int) -> dict[str, NDArray[Any]]:

@@ -43,6 +43,8 @@ def _group_query_attention(op: Op) -> tuple[Value, ...]:
     body = formula("where(s == t, 0, maximum(last + 1 - s, 0))", last=last.access([axes[0].var]), s=length, t=total)
     earlier = op.emit(axes, body, "i64", part="earlier")
     if op.integer("do_rotary"):
+        rotations = formula("t <= n", t=total, n=op.value(7).shape[0])
+        op.sizes.demand(rotations, "every position has a rotation")
         q, k = _rotated(op, q, heads, earlier, "q"), _rotated(op, k, groups, earlier, "k")
     past = op.optional(3), op.optional(4)
     query, k, v = split_heads(op, q, heads, "q"), split_heads(op, k, groups, "k"), split_heads(op, v, groups, "v")
