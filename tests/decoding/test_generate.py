@@ -77,6 +77,20 @@ def test_caches_of_fixed_room_hold_all_but_the_last_token():
         tokens_of(Counting(), decoder, [], 5, (), GREEDY, 0, Generation(0))
 
 
+def test_caches_that_grow_in_the_model_have_room_and_are_told_their_rows():
+    rows = TensorSpec("p", "bool", ("p",))
+    past, after = (TensorSpec(each.name, "f32", ("b", 2, "capacity", 4)) for each in (PAST, PRESENT))
+    decoder = decoder_of(_session((IDS, MASK, past, rows), (LOGITS, after), IN_PLACE))
+    run = Counting()
+    assert len(list(tokens_of(run, decoder, [7, 1, 2], 3, (), GREEDY, 0, Generation(3)))) == 3
+    assert [(fed["p"].shape, fed[PAST.name].shape[2]) for fed in run.fed] == [((0,), 64), ((3,), 64), ((4,), 64)]
+    other = decoder.in_the_model
+    assert [(each.grows, each.in_place) for each in other.caches] == [(True, False)]
+    run = Counting()
+    assert len(list(tokens_of(run, other, [7, 1, 2], 3, (), GREEDY, 0, Generation(3)))) == 3
+    assert [("p" in fed, fed[PAST.name].shape[2]) for fed in run.fed] == [(False, 0), (False, 3), (False, 4)]
+
+
 def test_a_model_has_a_number_of_positions():
     symbols = (SymbolSpec("s", "input", 0, 1), SymbolSpec("t", "input", 1, 1, high=6))
     decoder = decoder_of(_session(states=IN_PLACE, symbols=symbols))

@@ -1,10 +1,12 @@
 """States that are updated in place: which outputs are states, what is written, and what is refused."""
 
 import numpy as np
+import onnx
 import pytest
 from state_models import SCATTERS, attention, read_early, scattered, window
 
 from tests.importer.reference import run
+from tests.language_models.written import standard
 from tilec.errors import ConfigError
 from tilec.importer import import_model
 from tilec.importer.states import with_states
@@ -67,6 +69,34 @@ def test_what_reads_a_state_before_stands_in_the_way(tmp_path):
 def test_pairs_that_are_no_states_are_refused_by_name(tmp_path, pairs, message):
     with pytest.raises(ConfigError, match=message):
         import_model(window(tmp_path / "m.onnx"), state=pairs)
+
+
+def test_a_state_that_grows_has_room_and_an_input_that_tells_its_rows(tmp_path):
+    graph = import_model(standard(tmp_path / "m.onnx"), state="in-place").graph
+    assert check_graph(graph) == ()
+    assert graph_from_json(graph_to_json(graph)) == graph
+    (call,) = graph.calls
+    assert [text_of(each.place[2]) for each in call.updates] == ["k + past"] * 2
+    assert (graph.inputs[-1].name, graph.tensors[graph.inputs[-1].tensor]) == ("past", Tensor((Var("past"),), "bool"))
+    assert [text_of(room.rows) for room in graph.rooms] == ["past", "new + past"] * 2
+    assert {text_of(graph.tensors[room.tensor].shape[2]) for room in graph.rooms} == {"capacity"}
+    assert [text_of(each.holds) for each in graph.constraints] == ["new + past <= capacity"]
+    assert [text_of(room.rows) for room in bind(graph, {"past": 5}).rooms] == ["5", "new + 5"] * 2
+    keys = [node.expr for node in graph.nodes if "past" in node.name or "Present" in node.name]
+    assert all("capacity" not in {text_of(extent) for extent in each.extents} for each in keys)
+
+
+def test_a_state_that_grows_and_is_read_before_is_none(tmp_path):
+    model = onnx.load(standard(tmp_path / "m.onnx"))
+    model.graph.node.append(onnx.helper.make_node("Neg", ["past_key_values.0.key"], ["negative"]))
+    model.graph.output.append(onnx.ValueInfoProto(name="negative"))
+    onnx.save(model, tmp_path / "m.onnx")
+    graph = import_model(tmp_path / "m.onnx", state="in-place").graph
+    shapes = {port.name: [text_of(e) for e in graph.tensors[port.tensor].shape] for port in graph.inputs}
+    assert shapes["past_key_values.0.key"] == ["batch", "2", "past", "16"]
+    assert shapes["past_key_values.0.value"] == ["batch", "2", "capacity", "16"]
+    with pytest.raises(ConfigError, match="node negative reads it too"):
+        import_model(tmp_path / "m.onnx", state={"past_key_values.0.key": "present.0.key"})
 
 
 PLACES = ([0], [3, 4], [-1], [-2, -1, 0], [4, 1], [2, 2], [-4, 2, 2, 1])

@@ -58,8 +58,10 @@ def time_interleaved(
     against: Sequence[str],
     timing: Timing,
     advance: Advance = unseen,
+    theirs: Mapping[str, Array] | None = None,
 ) -> Comparison:
-    """Time the compiled model in `folder` and `model` on the runtimes `against`, in turns, on the same inputs.
+    """Time the compiled model in `folder` and `model` on the runtimes `against`, in turns, on the same inputs: `theirs`
+    are they as the model takes them, where that is something else.
 
     Raises UsageError for an unknown runtime and TilecError when one cannot run the model.
     """
@@ -71,7 +73,10 @@ def time_interleaved(
     for number in range(timing.processes):
         with ExitStack() as stack:
             runners = {OURS: Remote("the compiled model", compiled, folder, feeds, timing.threads)}
-            runners |= {name: Remote(name, peer, model, feeds, timing.threads) for name, peer in peers.items()}
+            runners |= {
+                name: Remote(name, peer, model, feeds if theirs is None else theirs, timing.threads)
+                for name, peer in peers.items()
+            }
             for runner in runners.values():
                 stack.enter_context(runner)
             for runner in runners.values():

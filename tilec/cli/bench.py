@@ -196,13 +196,15 @@ def _timed(
     """
     from tilec.bench import time_interleaved
     from tilec.importer.upgrade_opset import modern_file
-    from tilec.ir.bind_plan import complete_sizes
+    from tilec.ir.bind_plan import bind_plan, complete_sizes
     from tilec.ir.codec import plan_from_json
+    from tilec.ir.port_sizes import port_sizes
     from tilec.ir.sizes import sizes_text
     from tilec.spec.recipe import CompileRecipe
     from tilec.verify.input_choices import compared_values
     from tilec.verify.input_files import InputFile, feeds_of
     from tilec.verify.inputs import Draw, random_inputs
+    from tilec.verify.state_updates import model_feeds
 
     plan = read_source("plan", build.folder / FILES["plan"])
     read = plan_from_json(plan.body, plan.place)
@@ -212,5 +214,8 @@ def _timed(
     if there:
         console.note(f"bench {read.name} at {sizes_text(there)}")
     feeds = random_inputs(read, draw, there) if inputs is None else feeds_of(read, InputFile(inputs))
+    shapes = {name: array.shape for name, array in feeds.items()}
+    bound = bind_plan(read, port_sizes(read.inputs, read.tensors, shapes)) if read.rooms else read
+    theirs = model_feeds(bound, feeds)
     with modern_file(model) as newer, console.stage(f"bench {read.name}") as advance:
-        return time_interleaved(build.folder, newer, feeds, peers, timing, advance)
+        return time_interleaved(build.folder, newer, feeds, peers, timing, advance, theirs)

@@ -51,6 +51,7 @@ def _sizes(decoder: Decoder, total: int, room: int) -> dict[str, int]:
     """The symbols of a decoder's ports for one new token."""
     shapes: list[tuple[tuple[int | str, ...], tuple[int, ...]]] = [(decoder.ids.shape, (1, 1))]
     shapes += [(decoder.mask.shape, (1, total))] if decoder.mask is not None else []
+    shapes += [(decoder.rows.shape, (total - 1,))] if decoder.rows is not None else []
     shapes += [(each.past.shape, each.shape(total - 1 if each.grows else room)) for each in decoder.caches]
     return {
         extent: size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tilec.abi.manifest import PortSpec, TensorSpec
@@ -44,7 +44,8 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """Names of the ports of a decoder; `places` are those of the new tokens in caches. `room` is that of caches that
+    """Names of the ports of a decoder; `places` are those of the new tokens in caches, and the length of `rows` is the
+    number of earlier ones, where caches that grow in the model have room for more. `room` is that of caches that
     hold all tokens where it is fixed, `window` the least of those that hold the latest ones, `positions_end` the
     number of positions that the model has where its mask tells them."""
 
@@ -57,6 +58,15 @@ class Decoder:
     room: int | None
     window: int = 0
     positions_end: int | None = None
+    rows: TensorSpec | None = None
+
+    @property
+    def in_the_model(self) -> Decoder:
+        """The decoder as other runtimes have it, whose caches grow."""
+        if self.rows is None:
+            return self
+        grown = tuple(replace(each, grows=each.grows or each.in_place, in_place=False) for each in self.caches)
+        return replace(self, rows=None, caches=grown)
 
     def most(self, prompt: int) -> int | None:
         """Tokens that can be made of a prompt of so many: all but the last one have a position and room. None for any
@@ -86,7 +96,8 @@ def decoder_of(session: Session, config: GenaiConfig | None = None) -> Decoder:
     logits = _tensor(outputs, (config.outputs if config else {}).get("logits", "logits"))
     if logits is None or logits.ttype not in _FLOATS or len(logits.shape) != 3:
         raise _other("it has no output `logits` [batch, tokens, vocabulary]", outputs)
-    rest = [port for port in session.inputs if port not in (ids, mask, positions, places)]
+    rows = next((port for port in session.inputs if isinstance(port, TensorSpec) and _tells_rows(port)), None)
+    rest = [port for port in session.inputs if port not in (ids, mask, positions, places, rows)]
     pairs = {**_pairs(rest, outputs, config), **session.states}
     strange = [port.name for port in rest if port.name not in pairs]
     if strange:
@@ -101,7 +112,13 @@ def decoder_of(session: Session, config: GenaiConfig | None = None) -> Decoder:
     room = min((extent for extent in extents if isinstance(extent, int)), default=None)
     ends = {symbol.name: symbol.high for symbol in session.symbols}
     told = None if mask is None else ends.get(str(mask.shape[-1]))
-    return Decoder(ids, mask, positions, places, logits, caches, room, 0 if config is None else config.window, told)
+    window = 0 if config is None else config.window
+    return Decoder(ids, mask, positions, places, logits, caches, room, window, told, rows)
+
+
+def _tells_rows(port: TensorSpec) -> bool:
+    """Whether an input is there for its length alone, which is called as the input is."""
+    return port.ttype == "bool" and port.shape == (port.name,)
 
 
 def _tensor(ports: Mapping[str, PortSpec], name: str) -> TensorSpec | None:

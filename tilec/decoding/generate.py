@@ -135,4 +135,6 @@ def _feeds(decoder: Decoder, ids: NDArray[Any], total: int) -> dict[str, NDArray
     if decoder.places is not None:
         places = np.arange(total - ids.shape[1], total)
         feeds[decoder.places.name] = places.astype(numpy_dtype(decoder.places.ttype))
+    if decoder.rows is not None:
+        feeds[decoder.rows.name] = np.zeros(total - ids.shape[1], numpy_dtype(decoder.rows.ttype))
     return feeds

@@ -31,6 +31,7 @@ def peer_of(name: str, model: Path, decoder: Decoder, threads: int | None) -> Pe
             return _genai(model.parent, threads)
     if name != "onnxruntime":
         raise UsageError(f"{name!r} is no runtime that generates", "--against", f"Take of {', '.join(PEERS)}.")
+    decoder = decoder.in_the_model
     with _told(name):
         call = _onnxruntime(model, decoder, threads)
 

@@ -1,5 +1,6 @@
 """States that are updated in place: an input of the model and an output that is the same with some rows replaced.
 
+A cache that grows, by new rows behind those that there are, has room for them then (`tilec.importer.growing_states`).
 The node of such an output has a body like `where(n <= t and t < n + s, rows[.., t - n, ..], past[.., t, ..])`, or is a
 scatter along one dimension. In its place come a node of the rows alone, and a call that writes them into the memory of
 the state. What reads the output runs behind that call.
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tilec.errors import ConfigError, did_you_mean
+from tilec.importer.growing_states import Growth, growth_of, with_rooms
 from tilec.importer.scattered_states import Scatter, scatter_of
 from tilec.ir.algebra import linear_form, simplify
 from tilec.ir.bind import simplify_tensor
@@ -56,7 +58,10 @@ def with_states(graph: Graph, pairs: Pairs, file: str) -> Graph:
         taken = {each.update.state for each in found.values()}
         if not isinstance(update, str) and past.tensor not in taken:
             found.setdefault(present.tensor, update)
-    return _rewritten(graph, _with_shared_places(found)) if found else graph
+    if not found:
+        return graph
+    growing = [each.growth for each in found.values() if each.growth is not None]
+    return with_rooms(_rewritten(graph, _with_shared_places(found)), growing)
 
 
 PLACES = "i64"
@@ -70,6 +75,7 @@ class _Found:
     update: Update
     nodes: tuple[Node, ...]
     constraints: tuple[Constraint, ...] = ()
+    growth: Growth | None = None
 
 
 def _named(graph: Graph, pairs: Mapping[str, str], file: str) -> Iterator[tuple[Port, Port]]:
@@ -117,7 +123,8 @@ def _update(graph: Graph, past: str, present: str) -> _Found | str:
     given = next((node for node in graph.nodes if node.name == present), None)
     if given is None:
         return "no compiled node computes it"
-    if graph.tensors.get(past) != graph.tensors[present]:
+    growth = growth_of(graph, past, present)
+    if growth is None and graph.tensors.get(past) != graph.tensors[present]:
         return "they have not the same shape and type"
     node = _composed(graph, given)
     others = _live(replace(graph, nodes=tuple(node if n is given else n for n in graph.nodes))).nodes
@@ -127,7 +134,12 @@ def _update(graph: Graph, past: str, present: str) -> _Found | str:
     if early:
         return f"{early[0]} reads it too, and would see the new rows too early"
     written = None if node.expr.reducer else _written(node.expr, past)
-    if written is not None and (region := _region(node.expr, *written)) is not None:
+    region = None if written is None else _region(node.expr, *written)
+    if growth is not None:
+        if region is None or region.iterator != node.expr.spatial[growth.dim] or region.first != Var(growth.rows):
+            return "it is not the input with rows appended along one dimension"
+        return replace(_rows(graph, node, past, region), growth=growth)
+    if region is not None:
         return _rows(graph, node, past, region)
     exprs = {each.name: each.expr for each in graph.nodes}
     scatter = None if written is None else scatter_of(node.expr, *written, exprs, graph.ttypes)

@@ -14,7 +14,7 @@ from tilec.ir.algebra import simplify, simplify_scalar
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Const, Expr, Reduce, TensorExpr, Var, operands, rebuild, substitute, variables
 from tilec.ir.graph import Call as GraphCall
-from tilec.ir.graph import Graph, Node, Tensor, Update
+from tilec.ir.graph import Graph, Node, Room, Tensor, Update
 from tilec.ir.known_ranges import Ranges
 from tilec.ir.size_facts import ContradictionError, SizeFacts, accepted_divisor, settled
 from tilec.ir.sizes import Constraint, SymbolRange, broken_constraints
@@ -118,6 +118,7 @@ def substituted(graph: Graph, values: Mapping[str, Expr]) -> Graph:
         ranges=tuple(replace(r, extent=simplify(substitute(r.extent, values))) for r in graph.ranges),
         constraints=bound_constraints(graph.constraints, values),
         calls=bound_calls(graph.calls, values),
+        rooms=bound_rooms(graph.rooms, values),
         symbol_values={symbol: value for symbol, value in known if not isinstance(value.value, Const)},
     )
 
@@ -130,6 +131,11 @@ def bound_calls(calls: Iterable[GraphCall], values: Mapping[str, Expr]) -> tuple
         return replace(update, place=tuple(simplify(substitute(index, inside)) for index in update.place))
 
     return tuple(replace(call, updates=tuple(map(bound, call.updates))) if call.updates else call for call in calls)
+
+
+def bound_rooms(rooms: Iterable[Room], values: Mapping[str, Expr]) -> tuple[Room, ...]:
+    """The rooms with values for symbols in their numbers of rows."""
+    return tuple(replace(each, rows=simplify(substitute(each.rows, values))) for each in rooms)
 
 
 def bound_node(node: Node, values: Mapping[str, Expr]) -> Node:

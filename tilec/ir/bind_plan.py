@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.algebra import simplify
-from tilec.ir.bind import bound_calls, bound_constraints, bound_tensor, simplify_reads
+from tilec.ir.bind import bound_calls, bound_constraints, bound_rooms, bound_tensor, simplify_reads
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const, Expr, TensorExpr, substitute
 from tilec.ir.graph import Opaque
@@ -27,6 +27,7 @@ def bind_plan(plan: Plan, sizes: Mapping[str, int]) -> Plan:
         tensors={name: bound_tensor(tensor, values) for name, tensor in plan.tensors.items()},
         groups=tuple(_bound_group(group, values, sizes) for group in plan.groups),
         calls=bound_calls(plan.calls, values),
+        rooms=bound_rooms(plan.rooms, values),
         opaque={name: _bound_opaque(value, sizes) for name, value in plan.opaque.items()},
         ranges=tuple(replace(r, extent=simplify(substitute(r.extent, values))) for r in plan.ranges),
         unfused={level: simplify(substitute(moved, values)) for level, moved in plan.unfused.items()},

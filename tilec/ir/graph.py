@@ -109,6 +109,17 @@ class Opaque:
     shape: tuple[int | str | None, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """An input or output with room for more rows than the model's has: of the tensor's along dimension `dim` those are
+    the first `rows`. The length of `told_by`, an input that the model does not have, is the number of rows before."""
+
+    tensor: str
+    dim: int
+    rows: Expr
+    told_by: str
+
+
 LoopPart = Literal["", "start", "end"]
 """The part that a call has in a serial loop: none, the start of a step, the end of a step."""
 
@@ -216,7 +227,7 @@ class Graph:
     it depends on. `opaque` are the values that only calls, inputs and outputs of the model touch. `ranges` are those of
     inputs that are used as indices. `elements` are the coded types of inputs and outputs whose tensors hold one code a
     byte, `retyped` the weights that import rounded to formats, `roundings` the products whose activations may be
-    rounded. `defaults` are inputs that the model has values for.
+    rounded. `defaults` are inputs that the model has values for, `rooms` inputs and outputs with room for more rows.
     """
 
     name: str
@@ -238,6 +249,7 @@ class Graph:
     retyped: Mapping[str, Retyped] = field(default_factory=dict)
     roundings: Mapping[str, Rounding] = field(default_factory=dict)
     defaults: tuple[Default, ...] = ()
+    rooms: tuple[Room, ...] = ()
 
     @property
     def ttypes(self) -> dict[str, str]:

@@ -31,7 +31,20 @@ from tilec.ir.decision_forms import (
     holds,
 )
 from tilec.ir.expr import Const, Expr
-from tilec.ir.graph import Call, Constant, Default, IndexRange, Node, Opaque, Placement, Port, Retyped, Rounding, Tensor
+from tilec.ir.graph import (
+    Call,
+    Constant,
+    Default,
+    IndexRange,
+    Node,
+    Opaque,
+    Placement,
+    Port,
+    Retyped,
+    Room,
+    Rounding,
+    Tensor,
+)
 from tilec.ir.sizes import Constraint, SymbolRange
 
 Sizes = Mapping[str, int]
@@ -305,12 +318,11 @@ class Refusal:
 class Plan:
     """Groups in execution order, and the nodes that are evaluated once at code generation instead of at every run
     (`prepared`: packed and converted weights). `levels` are all memories of the device, lowest first. `calls`,
-    `opaque`, `ranges`, `symbol_ranges`, `constraints`, `elements` and `retyped` are those of the graph, `roundings`
-    what became of its; a group runs
-    behind the last call that it depends on. `unfused` are the bytes that a level would move from and to the one below
-    with a group for every node. `bounds` are those of all groups together, each at the capacity of its level: bytes of
-    one instance and of everything above it. `launches` are those that several groups share, which stand behind each
-    other."""
+    `opaque`, `ranges`, `symbol_ranges`, `constraints`, `elements`, `retyped` and `rooms` are those of the graph,
+    `roundings` what became of its; a group runs behind the last call that it depends on. `unfused` are the bytes that a
+    level would move from and to the one below with a group for every node. `bounds` are those of all groups together,
+    each at the capacity of its level: bytes of one instance and of everything above it. `launches` are those that
+    several groups share, which stand behind each other."""
 
     name: str
     device: str
@@ -338,3 +350,4 @@ class Plan:
     roundings: Mapping[str, Rounding] = field(default_factory=dict)
     launches: tuple[SharedLaunch, ...] = ()
     defaults: tuple[Default, ...] = ()
+    rooms: tuple[Room, ...] = ()

@@ -20,7 +20,7 @@ from tilec.verify.outcome import Outcome
 from tilec.verify.references import PATIENCE
 from tilec.verify.remote import Remote
 from tilec.verify.runners import OnnxReference, Reference, write_watched
-from tilec.verify.state_updates import state_names
+from tilec.verify.state_updates import state_names, with_rooms
 
 _NO_FLOATS = "no float model is behind this one: it has no pairs of QuantizeLinear and DequantizeLinear"
 _HINT = "Quantise it more finely, or raise `verify.accuracy.relative` in the recipe."
@@ -105,11 +105,14 @@ def _outputs(model: Path, floats: onnx.ModelProto, cases: Sequence[Case]) -> lis
         try:
             with Remote("onnxruntime", Reference, path, None, model.parent, state_names(cases[0].plan)) as reference:
                 reference.ready()
-                return [reference.call("run", case.feeds) for case in cases]
+                return [with_rooms(case.plan, case.feeds, reference.call("run", case.model_feeds)) for case in cases]
         except TilecError:
             with Remote("ONNX's reference evaluator", OnnxReference, path, model.parent) as reference:
                 reference.ready()
-                return [reference.call("run", case.feeds, timeout=PATIENCE) for case in cases]
+                return [
+                    with_rooms(case.plan, case.feeds, reference.call("run", case.model_feeds, timeout=PATIENCE))
+                    for case in cases
+                ]
 
 
 def _ratio(off: Any, size: Any) -> float:

@@ -23,6 +23,7 @@ from tilec.verify.input_files import Feeding, feedings, feeds_of, read_arrays
 from tilec.verify.inputs import Array
 from tilec.verify.nodes import read_by
 from tilec.verify.reported_sizes import reported_sizes, reported_symbols, with_told_sizes_alone
+from tilec.verify.state_updates import model_feeds
 
 Sizes = Mapping[str, int]
 
@@ -53,6 +54,11 @@ class Case:
     def feeds(self) -> dict[str, Array]:
         """One array for every input of the model, made anew."""
         return feeds_of(self.plan, self.feeding)
+
+    @property
+    def model_feeds(self) -> dict[str, Array]:
+        """The same as the model takes them, where the plan has room for more."""
+        return model_feeds(self.plan, self.feeds)
 
     @property
     def place(self) -> str:

@@ -18,6 +18,7 @@ from tilec.verify.inputs import Array
 from tilec.verify.look_budget import LEAST, LookBudget
 from tilec.verify.remote import Remote
 from tilec.verify.runners import Compiled, inner_tensors
+from tilec.verify.state_updates import model_feeds
 from tilec.verify.step_checks import Stale
 from tilec.verify.tolerance import tensor_tolerances
 from tilec.verify.whole_plan import WholePlan
@@ -103,7 +104,7 @@ def diverging_origin(plan: Plan, folder: Path, model: Path, feeds: Mapping[str, 
     origins = {tensor: origin for origin, tensor in last.items()}
     allowed = tensor_tolerances(plan)
     LookBudget().evaluations(plan, LEAST)
-    reference = inner_tensors(model, feeds, last)
+    reference = inner_tensors(model, model_feeds(plan, feeds), last)
     for group, results in WholePlan(plan, folder).results(feeds):
         for tensor, values in results.items():
             expected = reference.get(origins.get(tensor, ""))

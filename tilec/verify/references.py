@@ -17,7 +17,7 @@ from tilec.verify.inputs import Draw
 from tilec.verify.look_budget import BUDGET, numpy_operations
 from tilec.verify.remote import Remote, RemoteError
 from tilec.verify.runners import OnnxReference, Reference
-from tilec.verify.state_updates import state_names
+from tilec.verify.state_updates import state_names, with_rooms
 from tilec.verify.tolerance import tolerances
 from tilec.verify.whole_plan import WholePlan
 
@@ -107,7 +107,7 @@ def expected_outputs(folder: Path, model: Path, cases: Sequence[Case], advance: 
     evaluator = _Evaluator(folder, model)
     for case, answer in zip(told.cases, told.answers, strict=True):
         if not isinstance(answer, TilecError):
-            outputs.append(answer)
+            outputs.append(with_rooms(case.plan, case.feeds, answer))
             references.append(ONNXRUNTIME)
             refusals.append("")
             continue
@@ -152,7 +152,7 @@ def _on_onnxruntime(model: Path, cases: Sequence[Case], advance: Advance) -> _To
                     advance(len(answers), len(asked), "reference")
                 answered = next((c for c, a in zip(asked, answers, strict=True) if not isinstance(a, TilecError)), None)
                 if answered is not None and outside_calls(answered.plan.calls):
-                    random = reference.call("unrepeatable", answered.feeds)
+                    random = reference.call("unrepeatable", answered.model_feeds)
         except UnavailableError:
             raise
         except TilecError as error:  # it cannot load the model, or its process has ended
@@ -164,11 +164,11 @@ def _on_onnxruntime(model: Path, cases: Sequence[Case], advance: Advance) -> _To
 
 def _asked(reference: Remote, case: Case) -> tuple[Case, Answer]:
     """The answer for a case, and the case with the inputs that it is for."""
-    answer: Answer = reference.call("attempted", case.feeds)
+    answer: Answer = reference.call("attempted", case.model_feeds)
     if not isinstance(answer, TilecError) or not isinstance(case.feeding, Draw) or not _has_parts(case.plan):
         return case, answer
     cautious = replace(case, feeding=replace(case.feeding, cautious=True))
-    again: Answer = reference.call("attempted", cautious.feeds)
+    again: Answer = reference.call("attempted", cautious.model_feeds)
     return (case, answer) if isinstance(again, TilecError) else (cautious, again)
 
 
@@ -199,7 +199,8 @@ class _Evaluator:
         try:
             with Remote("ONNX's reference evaluator", OnnxReference, self._model) as reference:
                 reference.ready()
-                outputs: Mapping[str, Any] = reference.call("run", case.feeds, timeout=PATIENCE)
+                found: Mapping[str, Any] = reference.call("run", case.model_feeds, timeout=PATIENCE)
+            outputs = with_rooms(case.plan, case.feeds, found)
             self._trusted = _agree(case, outputs, graph)
         except TilecError:
             self._trusted = False

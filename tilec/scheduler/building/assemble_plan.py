@@ -60,4 +60,5 @@ def assemble_plan(
         retyped=graph.retyped,
         roundings=graph.roundings,
         defaults=graph.defaults,
+        rooms=graph.rooms,
     )
