@@ -11,13 +11,20 @@ from tilec.ir.vector_pieces import vector_count
 AVX512, AVX2 = CpuTarget(64, 32), CpuTarget(32, 16)
 
 
-def cut(text: str, extents: dict[str, int], shapes: dict[str, tuple[int, ...]], local: bool = False, target=AVX512):
+def cut(
+    text: str,
+    extents: dict[str, int],
+    shapes: dict[str, tuple[int, ...]],
+    local: bool = False,
+    target=AVX512,
+    ttypes=None,
+):
     """The blocking of a tile over whole tensors, with iterator names instead of dimension names."""
     expr = tensor(text, extents)
     operands = {name: rows(name, *shape) for name, shape in shapes.items()}
     tile = compute_tile(compute(expr, "Y_b", "_b"), rows("Y", *(extents[i] for i in expr.spatial)), operands, {})
     assert tile is not None
-    tile, ttypes = fuse(tile), {**dict.fromkeys(shapes, "f32"), "Y": "f32"}
+    tile, ttypes = fuse(tile), ttypes or {**dict.fromkeys(shapes, "f32"), "Y": "f32"}
     blocking = blocked(tile, best_choice(tile, target, ttypes, local), target, ttypes, local)
     runs = {
         d.replace("%", ""): [(constant_value(r.start), constant_value(r.trips), r.width) for r in found]
@@ -48,6 +55,15 @@ def test_accumulators_and_operands_fit_the_registers():
             height = max(width for _, _, width in runs["m"])
             assert vectors * height + vectors + 1 <= target.registers
             assert sum(trips * width for _, trips, width in runs["m"]) == m
+
+
+@pytest.mark.parametrize(("dots", "steps"), [(1, 32), (8, 2)])
+def test_blocks_of_several_dot_products_are_read_in_a_loop(dots, steps):
+    """Hardware fetches ahead what instructions of a loop read; a block of 32 four-bit weights is eight dot products."""
+    products = " + ".join(f"dot_u8_i8(W[k, {place}, n], X[m, k, {place}])" for place in range(dots))
+    extents, shapes = {"m": 1, "n": 128, "k": 32}, {"W": (32, dots, 128), "X": (1, 32, dots)}
+    _, runs = cut(f"Y[m, n] = sum(k, f32({products}))", extents, shapes, ttypes={"W": "u32", "X": "u32", "Y": "f32"})
+    assert runs["k"] == [(0, 32 // steps, steps)]
 
 
 def test_rows_are_reduced_along_the_vector():

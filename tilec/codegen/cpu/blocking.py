@@ -21,7 +21,7 @@ from tilec.codegen.cpu.open_sizes import NO_OPEN_SIZES, OpenSizes
 from tilec.codegen.cpu.passes.flatten_statements import size_of
 from tilec.codegen.cpu.strip_mining import Strip, even_width, known_multiple, squares, strip_mine, strip_mine_open
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.codegen.cpu.vectorize import alternatives, forms, lanes_of, square_copy, vector_dim, work
+from tilec.codegen.cpu.vectorize import alternatives, dots, forms, lanes_of, square_copy, vector_dim, work
 from tilec.ir.expr import Call, Expr, accesses, constant_value, variables, walk
 from tilec.ir.vector_pieces import vector_count
 from tilec.spec.machine_costs import CpuCosts
@@ -86,7 +86,7 @@ def best_choice(
     whole = local and points is not None and points * work(tile, target.costs) <= target.costs.register_tile_work
     widths = _spatial_widths(tile, vectors, _budgets(tile, vectors, target), whole)
     body = prod(vectors.count(d, widths[d.name]) for d in tile.spatial)
-    heft = max(1, alternatives(tile))
+    heft = max(1, alternatives(tile), dots(tile))
     unrolled, accumulators = _reduce_widths(_reduce_order(tile, vectors.reduce), vectors, body, heft, target)
     return Choice(vectors.dim, widths | unrolled, accumulators)
 

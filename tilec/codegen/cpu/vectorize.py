@@ -12,6 +12,7 @@ from tilec.codegen.cpu.kernel_ir import Dim, Tile
 from tilec.codegen.cpu.math_functions import HEAVY
 from tilec.codegen.cpu.stride_analysis import Form, form_of, period_of
 from tilec.codegen.cpu.target import CpuTarget
+from tilec.ir.dots import DOTS
 from tilec.ir.expr import Access, Binary, Call, Expr, accesses, children
 from tilec.ir.scalars import BITCASTS
 from tilec.ir.types import TTYPES
@@ -63,6 +64,11 @@ def alternatives(tile: Tile) -> int:
     """Choices between two values that are both read from memory: at every point a kernel has code for both."""
     found = (e.args[1:] for e in _values(tile.value) if isinstance(e, Call) and e.fn == "where")
     return sum(bool(accesses(yes)) and bool(accesses(no)) for yes, no in found)
+
+
+def dots(tile: Tile) -> int:
+    """Instructions that add dot products at a point, such as those of a block of four-bit weights with one scale."""
+    return sum(isinstance(e, Call) and e.fn in DOTS for e in _values(tile.value))
 
 
 def _efficiency(dim: Dim, lanes: int) -> float:
