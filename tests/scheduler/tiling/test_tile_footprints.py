@@ -69,6 +69,17 @@ def test_a_tensor_that_leaves_is_held_as_a_whole_where_two_loops_move_one_of_its
     assert seen_of(graph, {"a": [h * w]}, h=[h], w=[w]).elements["a"].tolist() == [held]
 
 
+@pytest.mark.feature("W06", "W08")
+def test_a_tensor_that_leaves_is_computed_whole_along_what_no_loop_moves() -> None:
+    """Every task computes all rows of the states, of which its columns of the pooled row read the first."""
+    nodes = [
+        ("a[s, k] = exp(x[s, k])", {"s": 7, "k": 24}),
+        ("y[j] = sum(r, a[0, r] * w[r, j])", {"j": 24, "r": 24}),
+    ]
+    graph = make_graph({"x": (7, 24), "w": (24, 24)}, nodes, ["a", "y"])
+    assert seen_of(graph, {"a": [7, 84, 168]}, j=[1, 12, 24]).elements["a"].tolist() == [168, 168, 168]
+
+
 @pytest.mark.feature("W08")
 def test_a_row_behind_others_is_computed_by_every_tile() -> None:
     """Nothing in what it reads says in which tiles it is not needed."""

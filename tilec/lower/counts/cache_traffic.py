@@ -204,7 +204,6 @@ def _access(each: ContiguousAccess, every: Transfers, rank: int, split: _Split) 
     lanes = split.lanes | {
         a.variable for a in each.around if a.rank is not None and rank < a.rank <= every.rank[each.held.level]
     }
-    spans = [*(span for span, _ in each.inner), *each.outer]
     bits = TTYPES[each.below.ttype].bits
     whole = prod(int(every.positions.table(size).values) for size in each.below.shape)
     return _Access(
@@ -213,7 +212,7 @@ def _access(each: ContiguousAccess, every: Transfers, rank: int, split: _Split) 
         each.gathered,
         bits,
         whole * bits / 8,
-        tuple((substitute(lo, split.values), substitute(hi, split.values)) for lo, hi in spans),
+        tuple((substitute(lo, split.values), substitute(hi, split.values)) for lo, hi in each.spans),
         (*instance, *outer, *split.waves, *inner),
         lanes,
         tuple(every.ragged(loop for _, loop in serial)),

@@ -21,8 +21,8 @@ class ContiguousAccess:
     """An access to `below` on behalf of `held`: `inner` are the spans of its dimensions with their stored widths,
     innermost first, that may be contiguous; `outer` spans the repetitions of such a run. `stored` for a store.
 
-    What a tile reads has a repetition of 1 or 0 for each iterator whose range may be empty where no span is: such a
-    tile computes nothing, and reads nothing.
+    `ranges` are those of a tile's iterators that may be empty where no span is: such a tile computes nothing, and reads
+    nothing. Their spans have an element, or none.
     """
 
     held: Buffer
@@ -31,6 +31,12 @@ class ContiguousAccess:
     outer: tuple[Span, ...]
     around: tuple[Around, ...]
     stored: bool = False
+    ranges: tuple[Span, ...] = ()
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """All spans, whose lengths have the elements of all repetitions as their product."""
+        return *(span for span, _ in self.inner), *self.outer, *self.ranges
 
     @property
     def gathered(self) -> bool:
@@ -59,7 +65,8 @@ def reads_in_place(program: Transfers) -> Iterator[ContiguousAccess]:
             box = {i: (lo, hi) for i, lo, hi in tile.box}
             windows = propagate(tile.expr, box, program.extents, numbers, clip=True)
             for tensor, buffer in plain.items():
-                yield _whole(target, buffer, windows[tensor], around, outer=_computed(program, box, windows[tensor]))
+                run = _whole(target, buffer, windows[tensor], around)
+                yield replace(run, ranges=_ranges(program, box, run.spans))
     yield from _gathered_reads(program)
 
 
@@ -77,13 +84,12 @@ def _gathered_reads(program: Transfers) -> Iterator[ContiguousAccess]:
                 window, _ = read_window(read, closed, program.extents[access.tensor], numbers, clip=True)
                 spans = [(first, simplify(Binary("+", last, Const(1)))) for first, last in window]
                 run = _gathered(target, below[access.tensor], access, spans, box, around)
-                read_in = [*(span for span, _ in run.inner), *run.outer]
-                yield replace(run, outer=(*run.outer, *_computed(program, box, read_in)))
+                yield replace(run, ranges=_ranges(program, box, run.spans))
 
 
-def _computed(program: Transfers, box: Mapping[str, Span], spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Spans of 1 or 0 elements, 0 where a tile computes nothing, for the ranges of its iterators whose emptiness no
-    given span follows."""
+def _ranges(program: Transfers, box: Mapping[str, Span], spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Spans of 1 or 0 elements, 0 where a tile computes nothing, for ranges of its iterators that may be empty where
+    no given span is."""
     ranges = {i: program.positions.table(length(span)) for i, span in box.items() if any(map(variables, span))}
     ragged = {i: table for i, table in ranges.items() if not table.values.all()}
     taken = [program.positions.table(length(span)) for span in spans] if ragged else []
@@ -109,15 +115,10 @@ def _below(program: Transfers, tile: ComputeTile) -> dict[str, Buffer]:
 
 
 def _whole(
-    target: Buffer,
-    below: Buffer,
-    spans: Sequence[Span],
-    around: tuple[Around, ...],
-    stored: bool = False,
-    outer: tuple[Span, ...] = (),
+    target: Buffer, below: Buffer, spans: Sequence[Span], around: tuple[Around, ...], stored: bool = False
 ) -> ContiguousAccess:
-    inner = tuple((spans[dim], below.shape[dim]) for dim in _innermost_first(below))
-    return ContiguousAccess(target, below, inner, outer, around, stored)
+    order = _innermost_first(below)
+    return ContiguousAccess(target, below, tuple((spans[dim], below.shape[dim]) for dim in order), (), around, stored)
 
 
 def _innermost_first(below: Buffer) -> tuple[int, ...]:

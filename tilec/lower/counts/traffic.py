@@ -77,8 +77,7 @@ def passes_cache(level: PlanLevel, read: ContiguousAccess, every: Transfers) -> 
 
 def bytes_of_access(program: Transfers, access: ContiguousAccess) -> int:
     """Bytes of all executions of an access."""
-    spans = (*(span for span, _ in access.inner), *access.outer)
-    return _bytes(program, spans, access.held, access.below.ttype, access.around)
+    return _bytes(program, access.spans, access.held, access.below.ttype, access.around)
 
 
 def _bytes(

@@ -102,6 +102,8 @@ class _Count:
         ]
         factors = [row.runs(elements, run.below.ttype, size), *(table.over(shared, np.max) for table in rest)]
         apart = {loop for factor in factors for loop in factor.loops}
+        ranges = (self.transfers.positions.table(length(span)) for span in run.ranges)
+        factors += [table.over(shared | step - apart, np.max) for table in ranges]
         repeated = [loop.variable for loop in loops if loop.variable in apart or loop.variable not in step]
         return self.transfers.positions.sum(factors, repeated)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import reduce
 from types import MappingProxyType
 
 import numpy as np
@@ -181,8 +182,8 @@ def _windows(
             continue
         if node.name in stored:
             same = None
-            apart = _apart(node.expr, boxes[node.name], moving[node.name], boxes[final.name], final.expr, numbers)
-            covering = _covering(node.expr, boxes[node.name], stored[node.name], apart, numbers)
+            split = _split(final.expr, boxes[final.name], numbers)
+            covering = _covering(node.expr, boxes[node.name], stored[node.name], moving[node.name], split, numbers)
             boxes[node.name] = _with_unread(node.expr, covering, unread.get(node.name, {}), numbers)
         box, own = boxes[node.name], known.share(node.name) if known is not None and around else shares[node.name]
         found[node.name] = volume([box[i] for i in node.expr.spatial]) if same is None or around else found[same]
@@ -284,34 +285,35 @@ def movers(nodes: Sequence[Node]) -> Movers:
     return found
 
 
-def _apart(
+def _split(final: TensorExpr, box: Box, numbers: Candidates) -> dict[str, Flags]:
+    """Whether tiles are parts of the final node along each of its iterators."""
+    return {i: width(*box[i]) < extent_of(final.domain[i], numbers) for i in final.spatial}
+
+
+def _covering(
     expr: TensorExpr,
     box: Box,
+    stored: Ints,
     movers: Mapping[str, frozenset[str]],
-    last: Box,
-    final: TensorExpr,
+    split: Mapping[str, Flags],
     numbers: Candidates,
-) -> NDArray[np.bool_]:
-    """Whether tiles are parts of each dimension by one loop of its own: only then each stores its part."""
-    split: dict[str, Flags] = {i: width(*last[i]) < extent_of(final.domain[i], numbers) for i in final.spatial}
-    part: dict[str, Flags] = {i: width(*box[i]) < extent_of(expr.domain[i], numbers) for i in expr.spatial}
-    return np.asarray(is_partition([movers[i] for i in expr.spatial], split, [part[i] for i in expr.spatial]))
-
-
-def _covering(expr: TensorExpr, box: Box, stored: Ints, apart: NDArray[np.bool_], numbers: Candidates) -> Box:
-    """The box, all of the tensor where it holds less than a tile's share of what must be stored, or tiles are not
-    `apart`.
+) -> Box:
+    """The box, all of it along what no loop moves, and all of the tensor where it holds less than a tile's share of
+    what must be stored, or tiles are not parts of each dimension by one loop of its own.
 
     The box counts for the time of every task. Memory levels, which count the widest of all tiles, enlarge it instead to
     what the widest tile stores (`tilec.scheduler.memory_levels.stored_windows`).
     """
-    enough = (volume([box[i] for i in expr.spatial]) >= stored) & apart
-    wide = {
-        i: (np.where(enough, lo, 0), np.where(enough, hi, extent_of(expr.domain[i], numbers)))
-        for i, (lo, hi) in box.items()
-        if i in expr.spatial
-    }
-    return {**box, **wide}
+    extents = {i: extent_of(expr.domain[i], numbers) for i in expr.spatial}
+    held: dict[str, Ends] = {}
+    for i, extent in extents.items():
+        moves: Flags = reduce(np.logical_or, [split[j] for j in sorted(movers[i])], np.asarray(False))
+        held[i] = np.where(moves, box[i][0], 0), np.where(moves, box[i][1], extent)
+    part: dict[str, Flags] = {i: width(*box[i]) < extents[i] for i in extents}
+    apart = is_partition([movers[i] for i in extents], split, [part[i] for i in extents])
+    enough = (volume(list(held.values())) >= stored) & np.asarray(apart)
+    whole = {i: (np.where(enough, lo, 0), np.where(enough, hi, extents[i])) for i, (lo, hi) in held.items()}
+    return {**box, **whole}
 
 
 def _with_unread(expr: TensorExpr, box: Box, unread: Mapping[str, int], numbers: Candidates) -> Box:

@@ -359,18 +359,18 @@ class TilingProblem:
 
     @cached_property
     def unread(self) -> Unread:
-        """Tensor that leaves, made for the final node besides -> its iterators -> elements along them that no tile
-        reads: one task computes and stores these with its own (`tilec.lower.store_regions`)."""
+        """Tensor that leaves, made for the final node besides -> its iterators that loops move -> elements along them
+        that no tile reads: one task computes and stores these with its own (`tilec.lower.store_regions`)."""
         if not self.kept:
             return NO_UNREAD
         whole = {i: np.asarray(self.extent(i), np.int64) for i in self.final.spatial}
         boxes, found = self.footprints(whole, {}).boxes, dict[str, dict[str, int]]()
         for node in self.nodes:
             if node.name in self.kept and node.name in boxes:
-                extents = extents_of(node.expr, self.numbers)
-                read = {i: int(np.max(hi - lo)) for i, (lo, hi) in boxes[node.name].items() if i in node.expr.spatial}
-                more = {i: extents[i] - n for i, n in read.items() if n < extents[i]}
-                if more and 0 not in read.values():
+                extents, box = extents_of(node.expr, self.numbers), boxes[node.name]
+                read = {i: int(np.max(box[i][1] - box[i][0])) for i, by in self.movers[node.name].items() if by}
+                more = {i: extents[i] - n for i, n in read.items() if 0 < n < extents[i]}
+                if more:
                     found[node.name] = more
         return found
 
