@@ -1,4 +1,5 @@
-"""`python -m tests.language_models [FAMILY.FORM...]`: language models, compiled with open lengths and decoded.
+"""`python -m tests.language_models [FAMILY.FORM...]`: language models, compiled with open lengths and decoded,
+with caches in place where the model allows it.
 
 Prints a table in Markdown, one line a model: its nodes and those that are native, the verdict of tilec, the largest
 relative distance of its logits from those of exact arithmetic and that of onnxruntime's (prompts of 1, 17 and 100
@@ -19,6 +20,7 @@ from docs.provenance import commit_now
 from tests.cpu_limit import run_limited
 from tests.language_models.environment import FOLDER, ROOT, interpreter
 from tests.outside.compiled import compiled
+from tilec.cli.generate import RECIPE
 
 LIMIT = 600.0
 """Processor seconds after which a compilation is given up."""
@@ -81,7 +83,7 @@ def _row(python: Path, name: str) -> tuple[str, bool]:
         (FOLDER / f"{name}.log").write_bytes(done.stdout + done.stderr)
         if done.returncode:
             return f"| {name} | | | | not exported | | | | | |", False
-    found = compiled(model, build, LIMIT)
+    found = compiled(model, build, LIMIT, "--recipe", RECIPE)
     figures, near = _decoded(model, build) if found.right else (" | | ", False)
     first = f"{found.nodes} | {found.native} | {found.reasons} | {found.verdict}"
     return f"| {name} | {first} | {figures} | {found.seconds:.0f} | {commit_now()} |", near

@@ -27,10 +27,11 @@ class Compiled:
     right: bool
 
 
-def compiled(model: Path, build: Path, limit: float) -> Compiled:
-    """Compile `model` into `build`, for at most `limit` processor seconds; nothing of an earlier run is used."""
+def compiled(model: Path, build: Path, limit: float, *options: str) -> Compiled:
+    """Compile `model` into `build`, for at most `limit` processor seconds, with further options; nothing of an earlier
+    run is used."""
     rmtree(build, ignore_errors=True)
-    done = run_limited([sys.executable, "-m", "tilec", "compile", str(model), "-o", str(build)], limit)
+    done = run_limited([sys.executable, "-m", "tilec", "compile", str(model), "-o", str(build), *options], limit)
     placement = _read(build / "2-plan.json").get("placement", {})
     report = _read(build / "4-report.json")
     right = done.code == 0 and report.get("verdict") == "pass"
