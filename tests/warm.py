@@ -12,15 +12,15 @@ import pytest
 
 from tilec.verify import remote
 
-NEEDED = ("onnx", "onnxruntime", "tilec.bench.candidate", "tilec.codegen.driver", "tilec.runtime.cpu.library", "tvm")
-"""What the processes of `verify` and `bench` import."""
+NEEDED = "tests.warm_imports"
+"""The module that imports what the processes of `verify` and `bench` do."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def warm_processes() -> Iterator[None]:
     """Inside a module that imports this, remote objects live in forks."""
     context = get_context("forkserver")
-    context.set_forkserver_preload(list(NEEDED))
+    context.set_forkserver_preload([NEEDED])
     forkserver.ensure_running()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote, "CONTEXT", context)

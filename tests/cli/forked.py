@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.warm import NEEDED
 from tilec.verify import remote
 
 SECONDS = 60
@@ -34,9 +33,20 @@ class Ended:
     err: str
 
 
+NEEDED = (
+    "onnx",
+    "onnxruntime",
+    "tvm",
+    "tilec.bench.candidate",
+    "tilec.codegen.driver",
+    "tilec.cli.app",
+    "tilec.importer",
+)
+
+
 def warm() -> None:
     """Import what verbs need."""
-    for name in (*NEEDED, "tilec.cli.app", "tilec.pipeline", "tilec.importer"):
+    for name in NEEDED:
         importlib.import_module(name)
 
 
