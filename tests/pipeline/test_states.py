@@ -152,5 +152,8 @@ def test_a_cache_that_grows_has_room_and_new_rows_behind_those_that_there_are(tm
         for name in names:
             np.testing.assert_allclose(ours[name][:, :, :rows], theirs[name], rtol=1e-4, atol=1e-5)
             assert np.isnan(ours[name][:, :, rows:]).all()
+    with pytest.raises(UsageError, match="'past' is missing") as missing:
+        session.run({**feeds, **ours})
+    assert missing.value.hint == "Its length is the number of rows in caches that have room: numpy.zeros(past, bool)."
     with pytest.raises(UsageError, match="demands new \\+ past <= capacity"):
         session.run({**feeds, **ours, "past": np.zeros(ROOM, "?")})

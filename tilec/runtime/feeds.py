@@ -73,7 +73,11 @@ def without_defaults(defaults: Sequence[DefaultSpec], feeds: "Mapping[str, Any]"
 
 def missing_input(spec: PortSpec) -> UsageError:
     """The error of feeds without an input."""
-    return UsageError(f"input {spec.name!r} is missing", hint=f"It is {describe(spec)}.")
+    hint = f"It is {describe(spec)}."
+    if isinstance(spec, TensorSpec) and spec.ttype == "bool" and spec.shape == (spec.name,):
+        # `state: in-place` put it there (ir.graph.Room).
+        hint = f"Its length is the number of rows in caches that have room: numpy.zeros({spec.name}, bool)."
+    return UsageError(f"input {spec.name!r} is missing", hint=hint)
 
 
 def check_indices(ranges: Iterable[IndexSpec], specs: Sequence[PortSpec], inputs: Sequence[Any]) -> None:
