@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilec.ir.expr import Expr
 from tilec.ir.graph import Node
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 Part = tuple[Node, ...]
 """Nodes that share registers, in topological order."""
+
+Prices = dict[object, float | Refusal]
+"""Content of a group -> what it costs, or why it is none."""
 
 Content = tuple[object, tuple[str, ...]]
 """What a part computes up to the names of tensors and constant places, and these names in order of appearance."""
@@ -81,6 +84,8 @@ class SearchCache:
     classes      group with a tile -> its variants for classes of sizes: sizes of the class, tile, guard, whether last
                  tiles are narrower
     targets      the device from the level below a core's upward -> the cache for that target
+    prices       fraction of its parts that a group has to cost less than -> costs of groups, and their lower bounds
+    changes      rules of a local search -> cuts of groups, and moves between two, that gain
     kept         looks and tiles of searches before, for this target and these sizes; None for none
     """
 
@@ -96,6 +101,8 @@ class SearchCache:
     sizes: dict[object, SearchCache] = field(default_factory=dict)
     classes: dict[object, tuple[tuple[Mapping[str, int], TaskTile, Expr, bool], ...]] = field(default_factory=dict)
     targets: dict[TargetModel, SearchCache] = field(default_factory=dict)
+    prices: dict[float, tuple[Prices, Prices]] = field(default_factory=dict)
+    changes: dict[object, tuple[dict[object, Any], dict[object, Any]]] = field(default_factory=dict)
     kept: KeptSearch | None = None
 
     def of_target(self, target: TargetModel) -> SearchCache:

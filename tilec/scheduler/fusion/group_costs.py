@@ -16,6 +16,7 @@ from tilec.ir.plan import Refusal
 from tilec.scheduler.building.plan_costs import operations_at_peak
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.refusals import refusal
+from tilec.scheduler.search_cache import Prices
 from tilec.scheduler.tiling.further_sinks import further_sinks, is_connected, sinks_of
 from tilec.scheduler.tiling.register_tiles import speed
 
@@ -33,8 +34,6 @@ class GroupCosts:
     gain    a group has to cost less than this fraction of its parts by themselves
     barred  parts that may not be a group
     tried   group -> its cost, or why it is none
-    alike   content of a group -> the same
-    bounds  content of a group -> its lower bound, or why it is none
     keys    group -> its content
     """
 
@@ -42,9 +41,25 @@ class GroupCosts:
     gain: float
     barred: frozenset[tuple[int, ...]] = frozenset()
     tried: dict[tuple[int, ...], float | Refusal] = field(default_factory=dict)
-    alike: dict[object, float | Refusal] = field(default_factory=dict)
-    bounds: dict[object, float | Refusal] = field(default_factory=dict)
     keys: dict[tuple[int, ...], object] = field(default_factory=dict)
+
+    @cached_property
+    def _by_content(self) -> tuple[Prices, Prices]:
+        """Costs and lower bounds, for all problems of a search that have neither bars nor tiles around them, nor a
+        chain."""
+        if self.barred or self.problem.extents or self.problem.chain is not None:
+            return {}, {}
+        return self.problem.cache.prices.setdefault(self.gain, ({}, {}))
+
+    @property
+    def alike(self) -> Prices:
+        """Content of a group -> its cost, or why it is none."""
+        return self._by_content[0]
+
+    @property
+    def bounds(self) -> Prices:
+        """Content of a group -> its lower bound, or why it is none."""
+        return self._by_content[1]
 
     @cached_property
     def single(self) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tilec.ir.expr import operands
 from tilec.ir.plan import Refusal
@@ -94,14 +94,29 @@ def local_search(
 
 @dataclass(frozen=True)
 class _Search:
-    """Changes of groups and their costs; `cuts` and `moves` remember by content which ones gain."""
+    """Changes of groups and their costs."""
 
     problem: FusionProblem
     options: LocalSearch
     advance: Advance = no_advance
     costs: dict[Names, float] = field(default_factory=dict)
-    cuts: dict[object, Places] = field(default_factory=dict)
-    moves: dict[object, tuple[tuple[Places, Places], ...]] = field(default_factory=dict)
+
+    @property
+    def cuts(self) -> dict[object, Places]:
+        """Content of a group -> how its parts are cut."""
+        return self._by_content[0]
+
+    @property
+    def moves(self) -> dict[object, tuple[tuple[Places, Places], ...]]:
+        """Content of two groups -> the moves between them that gain."""
+        return self._by_content[1]
+
+    @cached_property
+    def _by_content(self) -> tuple[dict[object, Any], dict[object, Any]]:
+        """Changes that gain, for all problems of a search that have no tiles around them."""
+        if self.problem.extents:
+            return {}, {}
+        return self.problem.cache.changes.setdefault(self.options, ({}, {}))
 
     @cached_property
     def readers(self) -> Mapping[str, frozenset[str]]:
