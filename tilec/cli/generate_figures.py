@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from time import sleep
 from typing import TYPE_CHECKING
 
 from tilec.artifact import Json
@@ -147,7 +148,9 @@ def in_turns(
     tokens: int,
     threads: int | None,
 ) -> Compared:
-    """Greedy generation here and on another runtime, in turns. Raises UnavailableError for one that is not there."""
+    """Greedy generation here and on another runtime, in turns, between which threads stop spinning. Raises
+    UnavailableError for one that is not there."""
+    from tilec.bench.compare import PAUSE
     from tilec.decoding import Generation, generate
     from tilec.decoding.peers import peer_of
 
@@ -158,7 +161,9 @@ def in_turns(
         told = Generation(len(prompt))
         list(generate(session, prompt, most=tokens, decoder=decoder, told=told))
         ours.append(told)
+        sleep(PAUSE)
         theirs.append(peer(prompt, tokens))
+        sleep(PAUSE)
     pairs = zip(ours[-1].tokens, theirs[-1].tokens, strict=False)
     equal = next((n for n, (a, b) in enumerate(pairs) if a != b), tokens)
     sides = (ours[1:], theirs[1:])
