@@ -11,7 +11,7 @@ from torch import nn  # noqa: E402
 
 from tilec import refit  # noqa: E402
 from tilec.api import worker  # noqa: E402
-from tilec.torch_backend import compiled_graph, parameters  # noqa: E402
+from tilec.torch_backend import compiled_graph, freed_memory, parameters  # noqa: E402
 from tilec.torch_backend.parameters import Parameters  # noqa: E402
 
 
@@ -204,6 +204,19 @@ def test_memory_grows_by_no_more_than_the_weights(cache):
         gc.collect()
         near(run(x), module(x))
     assert _resident() - before < 1.1 * weights + (8 << 20)
+
+
+def test_copies_of_large_weights_are_given_back_once(cache, monkeypatch):
+    calls = []
+    monkeypatch.setattr(compiled_graph, "give_back", lambda: calls.append(None))
+    small, large = compiled(nn.Linear(8, 3), cache), compiled(nn.Linear(512, 600), cache)
+    with torch.no_grad():
+        small(torch.randn(2, 8))
+        assert not calls
+        large(torch.randn(2, 512))
+        large(torch.randn(2, 512))
+    assert len(calls) == 1
+    freed_memory.give_back()
 
 
 def _resident():

@@ -25,6 +25,7 @@ from tilec.artifact import cache_folder
 from tilec.errors import TilecError, UnsupportedError
 from tilec.torch_backend.arrays import array_of, tensor_of
 from tilec.torch_backend.cards import is_on_card, require_native
+from tilec.torch_backend.freed_memory import WORTH, give_back
 from tilec.torch_backend.index_checks import Check, with_checks
 from tilec.torch_backend.known_shapes import KnownShapes
 from tilec.torch_backend.layout import Layout
@@ -89,6 +90,7 @@ class Compiled:
         self._known: dict[tuple[torch.Size, ...], Prepared] = {}
         self.last: Prepared | None = None
         """The call for the shapes of the last inputs: the sizes of most graphs never vary."""
+        self._leaves_copies = len(data) > WORTH
         self.session = _opened(data, options, anew)
         self.ready = time.monotonic()
         self.took = self.ready - began
@@ -124,6 +126,9 @@ class Compiled:
         call = session.addressed([array.shape for array in feeds.values()])
         if call is not None:
             self._prepared(KnownShapes(call.unchecked(self._check.lookups), layout, inputs, self._check), inputs)
+        if self._leaves_copies:
+            self._leaves_copies = False
+            give_back()
         return self._check.passed(layout.ports.placed(outputs))
 
     def _prepared(self, call: Prepared, inputs: Sequence[torch.Tensor]) -> Prepared:
