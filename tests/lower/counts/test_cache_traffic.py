@@ -117,6 +117,25 @@ def test_blocks_in_a_tile_of_a_level_below_have_tasks_of_their_own(capacity: int
     assert (found["H"].written, found["H"].fetched, found["B"].fetched) == (whole, whole, 16 * whole)
 
 
+@pytest.mark.parametrize(
+    ("texts", "reads"),
+    [(["M[s] = X[s] * 2.0", "Y[s, r] = A[s, r] - M[s] * X[s]"], 2), (["Y[s, r] = A[s, r] - X[s]"], 1)],
+)
+def test_what_tiles_read_that_may_be_empty_others_read_too(texts: list[str], reads: int) -> None:
+    """Six threads read X for the columns of a block, of which the last one has three; M is computed once for each."""
+    case = Case(
+        texts,
+        {"s": 5, "r": 9},
+        {"A": (5, 9), "X": (5,)},
+        {"smem": {"Y": {"s": 1, "r": 6}}, "reg": {"Y": {"s": 1, "r": 1}}},
+        connect={"M": "smem"} if reads > 1 else {},
+        levels=(DRAM, SMEM, PlanLevel("reg", None, 8, scope="thread")),
+        more={"tails": {"smem": {"Y": "clip"}}, "loads": {"X": ("smem",)}},
+    )
+    found = cache_traffic(case.program(), CacheLevel("l1", "reg", 0, 1, 8))
+    assert (found["X"].fetched, found["A"].fetched) == (reads * 5 * 2 * 4, 5 * 9 * 4)
+
+
 def test_what_data_index_is_met_once_at_most() -> None:
     texts = ["Y[s, c] = T[I[s], c] * 2.0"]
     tiles = {"smem": {"Y": {"s": 8}}}

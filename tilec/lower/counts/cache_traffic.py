@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from math import inf, prod
 from types import MappingProxyType
 
@@ -120,11 +120,16 @@ class _Split:
     lanes: frozenset[str]
     values: Mapping[str, Expr]
 
+    def placed(self, spans: Sequence[Span]) -> tuple[Span, ...]:
+        """Spans in terms of the loops as they run."""
+        return tuple((substitute(lo, self.values), substitute(hi, self.values)) for lo, hi in spans)
+
 
 @dataclass(frozen=True, slots=True)
 class _Access:
     """An access under loops in the order in which they run on all cores together, and beside `lanes`. `most` are the
-    bytes of its tensor, `scattered` whether its indices are data: executions then meet different elements."""
+    bytes of its tensor, `scattered` whether its indices are data: executions then meet different elements. Where one of
+    `ranges` is empty, nothing is touched."""
 
     tensor: str
     stored: bool
@@ -132,6 +137,7 @@ class _Access:
     bits: float
     most: float
     spans: tuple[Span, ...]
+    ranges: tuple[Span, ...]
     loops: tuple[str, ...]
     lanes: frozenset[str]
     ragged: tuple[Table, ...]
@@ -212,7 +218,8 @@ def _access(each: ContiguousAccess, every: Transfers, rank: int, split: _Split) 
         each.gathered,
         bits,
         whole * bits / 8,
-        tuple((substitute(lo, split.values), substitute(hi, split.values)) for lo, hi in each.spans),
+        split.placed((*(span for span, _ in each.inner), *each.outer)),
+        split.placed(each.ranges),
         (*instance, *outer, *split.waves, *inner),
         lanes,
         tuple(every.ragged(loop for _, loop in serial)),
@@ -296,12 +303,19 @@ class _Model:
             )
             factors.append(joined(hi, lo, lambda a, b: np.maximum(a - b, 0)))
         factors += _within(accesses[0], fixed) if len(accesses) == 1 else []
+        if all(access.ranges for access in accesses):
+            factors.append(reduce(lambda a, b: joined(a, b, np.maximum), map(partial(self._taken, fixed), accesses)))
         total = self.positions.sum(factors, list(fixed))
         return total / max(1, prod(self.positions.extents[each] for each in fixed)) * accesses[0].bits / 8
 
+    def _taken(self, fixed: Sequence[str], access: _Access) -> Table:
+        """1 where an access touches anything in some iteration of all loops but the `fixed` ones."""
+        tables = (self._extreme(length(span), fixed, np.max) for span in access.ranges)
+        return reduce(lambda a, b: joined(a, b, np.multiply), tables)
+
     def _all(self, access: _Access, fixed: Sequence[str]) -> float:
         """Bytes of all executions, as if they met different elements."""
-        every = [self.positions.table(length(span)) for span in access.spans]
+        every = [self.positions.table(length(span)) for span in (*access.spans, *access.ranges)]
         loops = {loop for table in every for loop in table.loops} | {*access.loops, *access.lanes, *fixed}
         total = self.positions.sum([*every, *_within(access, fixed)], sorted(loops))
         return total / max(1, prod(self.positions.extents[each] for each in fixed)) * access.bits / 8
