@@ -1,4 +1,4 @@
-"""Single functions of torch through the backend: a quarter at known sizes, of which every fourth is no slow case; the
+"""Single functions of torch through the backend: a quarter at known sizes, of which every eighth is no slow case; the
 rest in `make torch-functions`."""
 
 import pytest
@@ -9,7 +9,7 @@ from torch_backend.function_judge import Outcome, difference, judged, share  # n
 from torch_backend.functions import FUNCTIONS  # noqa: E402
 
 QUARTER = [
-    pytest.param(name, marks=[] if number % 4 == 0 else [pytest.mark.slow])
+    pytest.param(name, marks=[] if number % 8 == 0 else [pytest.mark.slow])
     for number, name in enumerate(list(FUNCTIONS)[1::4])
 ]
 VARIES = [
