@@ -66,6 +66,26 @@ def decoder(path: Path) -> Path:
     return path
 
 
+def growing(path: Path) -> Path:
+    """Attention whose keys and values are those of calls before with those of this one behind them."""
+    width = SIZE * HEADS
+    weights = np.random.default_rng(0).standard_normal((width, 2 * width)).astype("f4") / 4
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["kv"]),
+        helper.make_node("Split", ["kv"], ["k", "v"], axis=2, num_outputs=2),
+        helper.make_node("Concat", ["past_k", "k"], ["present_k"], axis=1),
+        helper.make_node("Concat", ["past_v", "v"], ["present_v"], axis=1),
+        helper.make_node("Transpose", ["present_k"], ["columns"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["x", "columns"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["shares"], axis=-1),
+        helper.make_node("MatMul", ["shares", "present_v"], ["y"]),
+    ]
+    new, past, present = ["b", "new", width], ["b", "past", width], ["b", "past + new", width]
+    inputs = [("x", F32, new), ("past_k", F32, past), ("past_v", F32, past)]
+    outputs = [("y", F32, new), ("present_k", F32, present), ("present_v", F32, present)]
+    return _saved(path, nodes, inputs, outputs, {"w": weights})
+
+
 def window(path: Path) -> Path:
     """Rows 2 and 3 of a state become those that are given; the mean of all is told."""
     nodes = [

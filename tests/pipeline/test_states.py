@@ -5,11 +5,9 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from state_models import GROUPS, HEADS, SIZE, attention, scattered, window
+from state_models import GROUPS, HEADS, SIZE, attention, growing, scattered, window
 from verify.builds import generated
 
-from tests.language_models import written
-from tests.language_models.written import standard
 from tilec.errors import UsageError
 from tilec.importer import import_model
 from tilec.runtime import load
@@ -131,27 +129,25 @@ def test_rows_go_where_a_scatter_places_them(tmp_path, form):
 
 
 def test_a_cache_that_grows_has_room_and_new_rows_behind_those_that_there_are(tmp_path):
-    model = standard(tmp_path / "m.onnx")
+    model = growing(tmp_path / "m.onnx")
     session, peer = load(_compiled(tmp_path, model)), onnxruntime.InferenceSession(model)
     generator = np.random.default_rng(0)
-    shape = (2, written.GROUPS, ROOM, written.CHANNELS)
-    names = [f"past_key_values.0.{part}" for part in ("key", "value")]
-    ours = {name: np.full(shape, np.nan, "f4") for name in names}
-    theirs = {name: np.zeros((2, written.GROUPS, 0, written.CHANNELS), "f4") for name in names}
-    assert session.states == {name: name.replace("past_key_values", "present") for name in names}
+    names, width = ("past_k", "past_v"), SIZE * HEADS
+    ours = {name: np.full((2, ROOM, width), np.nan, "f4") for name in names}
+    theirs = {name: np.zeros((2, 0, width), "f4") for name in names}
+    assert session.states == {name: name.replace("past", "present") for name in names}
     rows = 0
     for new in (7, 1, 1, 3, 1):
-        ids = generator.integers(0, written.VOCABULARY, (2, new))
-        feeds = {"input_ids": ids, "position_ids": np.broadcast_to(np.arange(rows, rows + new), (2, new))}
+        feeds = {"x": generator.standard_normal((2, new, width)).astype("f4")}
         out = {session.states[name]: array for name, array in ours.items()}
-        logits = session.run({**feeds, **ours, "past": np.zeros(rows, "?")}, out)["logits"]
+        result = session.run({**feeds, **ours, "past": np.zeros(rows, "?")}, out)["y"]
         expected, *caches = peer.run(None, {**feeds, **theirs})
         theirs = dict(zip(names, caches, strict=True))
         rows += new
-        np.testing.assert_allclose(logits, expected, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-4)
         for name in names:
-            np.testing.assert_allclose(ours[name][:, :, :rows], theirs[name], rtol=1e-4, atol=1e-5)
-            assert np.isnan(ours[name][:, :, rows:]).all()
+            np.testing.assert_allclose(ours[name][:, :rows], theirs[name], rtol=1e-4, atol=1e-5)
+            assert np.isnan(ours[name][:, rows:]).all()
     with pytest.raises(UsageError, match="'past' is missing") as missing:
         session.run({**feeds, **ours})
     assert missing.value.hint == "Its length is the number of rows in caches that have room: numpy.zeros(past, bool)."
