@@ -10,16 +10,25 @@ FILE = """
 import subprocess, sys, time
 import pytest
 
+runs = []
+
 def spend():
     begin = time.process_time()
     while time.process_time() < begin + 0.3: pass
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def long(): spend()
 
 def test_long_fixture(long): pass
 def test_long(): spend()
 def test_long_child(): subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 0.3: pass"])
+def test_long_once():
+    runs.append(0)
+    len(runs) > 1 or spend()
+def test_wrong_the_second_time():
+    runs.append(0)
+    spend()
+    assert len(runs) < 4
 def test_short(): pass
 """
 
@@ -31,7 +40,7 @@ def test_what_takes_longer_is_named(pytester: pytest.Pytester) -> None:
                           "    config.pluginmanager.register(Budget(config, 0.2))\n")  # fmt: skip
     ran = pytester.runpytest("-p", "no:cacheprovider")
     assert ran.ret == pytest.ExitCode.TESTS_FAILED
-    ran.assert_outcomes(passed=4)
+    ran.assert_outcomes(passed=5, failed=1)
     over = sorted(line.split(": ")[1] for line in ran.outlines if line.startswith("OVER BUDGET 0."))
-    tests = ("test_long", "test_long_child")
+    tests = ("test_long", "test_long_child", "test_wrong_the_second_time")
     assert over == ["fixtures of test_file.py::test_long_fixture", *(f"test_file.py::{name}" for name in tests)]
