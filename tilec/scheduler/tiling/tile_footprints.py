@@ -322,6 +322,23 @@ def _with_unread(expr: TensorExpr, box: Box, unread: Mapping[str, int], numbers:
     return {i: (lo, least(hi + unread[i], lo + extents[i])) if i in unread else (lo, hi) for i, (lo, hi) in box.items()}
 
 
+def unread_of(
+    kept: Iterable[TensorExpr], boxes: Mapping[str, Box], moving: Movers, numbers: Candidates
+) -> dict[str, dict[str, int]]:
+    """What no tile reads of expressions that leave, made for the final node besides, whose `boxes` are those of a tile
+    of all of it: along iterators that loops move."""
+    found: dict[str, dict[str, int]] = {}
+    for expr in kept:
+        if expr.tensor not in boxes:
+            continue
+        extents, box = extents_of(expr, numbers), boxes[expr.tensor]
+        read = {i: int(np.max(box[i][1] - box[i][0])) for i, by in moving[expr.tensor].items() if by}
+        more = {i: extents[i] - n for i, n in read.items() if 0 < n < extents[i]}
+        if more:
+            found[expr.tensor] = more
+    return found
+
+
 def leaves(access: Access, expr: TensorExpr, shape: Sequence[Expr], numbers: Candidates) -> bool:
     """Whether an access reaches outside its tensor somewhere, so that only a guard keeps it inside."""
     return any(left_dimensions(access, expr, shape, numbers))

@@ -14,30 +14,26 @@ import numpy as np
 from tilec.ir.expr import (
     Access,
     ById,
-    Call,
     Expr,
     TensorExpr,
     accesses,
-    children,
     operands,
-    rebuild,
-    variables,
 )
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.types import element_bytes
 from tilec.lower.promote_halves import PROMOTED_TTYPE
-from tilec.lower.shared_loops import BEFORE, earlier
+from tilec.lower.shared_loops import earlier
 from tilec.scheduler.analysis.banked_rows import BankedRow, banked_rows
 from tilec.scheduler.analysis.promote_halves import is_exact, wide_inside
 from tilec.scheduler.analysis.window_propagation import Ints, ReadIndex, extent_of, extents_of, read_indices
-from tilec.scheduler.graph_passes.rematerialize import arithmetic
 from tilec.scheduler.online.shared_reductions import SharedReductions
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.access_order import is_strided, ranging, reads_as_made, reads_once
 from tilec.scheduler.tiling.common_iterators import CommonIterators, common_iterators
 from tilec.scheduler.tiling.further_sinks import FurtherSinks, further_sinks
 from tilec.scheduler.tiling.register_tiles import RegisterTile, narrow_operands
+from tilec.scheduler.tiling.rescale_work import operations_by_iterators
 from tilec.scheduler.tiling.tile_footprints import (
     NO_UNREAD,
     Movers,
@@ -47,6 +43,7 @@ from tilec.scheduler.tiling.tile_footprints import (
     movers,
     shapes_of,
     tile_footprints,
+    unread_of,
 )
 
 Objective = Literal["time", "traffic", "footprint"]
@@ -364,15 +361,8 @@ class TilingProblem:
         if not self.kept:
             return NO_UNREAD
         whole = {i: np.asarray(self.extent(i), np.int64) for i in self.final.spatial}
-        boxes, found = self.footprints(whole, {}).boxes, dict[str, dict[str, int]]()
-        for node in self.nodes:
-            if node.name in self.kept and node.name in boxes:
-                extents, box = extents_of(node.expr, self.numbers), boxes[node.name]
-                read = {i: int(np.max(box[i][1] - box[i][0])) for i, by in self.movers[node.name].items() if by}
-                more = {i: extents[i] - n for i, n in read.items() if 0 < n < extents[i]}
-                if more:
-                    found[node.name] = more
-        return found
+        kept = [node.expr for node in self.nodes if node.name in self.kept]
+        return unread_of(kept, self.footprints(whole, {}).boxes, self.movers, self.numbers)
 
     def estimated(self, sizes: Mapping[str, Ints], estimate: Callable[[], S]) -> S:
         """The estimate of candidate tiles without reduce steps, made once."""
@@ -457,7 +447,11 @@ class TilingProblem:
     def rescaling(self) -> dict[str, dict[frozenset[str], int]]:
         """Reductions of the chain that are rescaled -> iterators -> operations that depend on these alone."""
         entries = self.chain.shared.items() if self.chain is not None else ()
-        return {name: _dependent(entry.rescale) for name, entry in entries if not isinstance(entry.rescale, Access)}
+        return {
+            name: operations_by_iterators(entry.rescale)
+            for name, entry in entries
+            if not isinstance(entry.rescale, Access)
+        }
 
     @cached_property
     def formers(self) -> frozenset[str]:
@@ -490,25 +484,6 @@ def _rows(nodes: tuple[ById[Node], ...]) -> CommonIterators:
 @lru_cache(maxsize=4096)
 def _movers(nodes: tuple[ById[Node], ...]) -> Movers:
     return movers([node.value for node in nodes])
-
-
-def _dependent(rescale: Expr) -> dict[frozenset[str], int]:
-    """Operations of an expression by the iterators that they depend on; former values are read like any others."""
-    found: dict[frozenset[str], int] = {}
-
-    def visit(expr: Expr) -> Expr:
-        if isinstance(expr, Call) and expr.fn == BEFORE:
-            return visit(expr.args[0])
-        parts = [visit(part) for part in children(expr)]
-        rest = iter(parts)
-        plain = rebuild(expr, lambda _: next(rest))
-        own = arithmetic(plain) - sum(map(arithmetic, parts))
-        moved = frozenset(variables(plain))
-        found[moved] = found.get(moved, 0) + own
-        return plain
-
-    visit(rescale)
-    return {moved: count for moved, count in found.items() if count}
 
 
 def _from(part: Sequence[Node], name: str) -> Sequence[Node]:
