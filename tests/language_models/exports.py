@@ -16,7 +16,7 @@ from tests.language_models.families import causal_model, with_encoder
 
 SIDES = ("decoder", "encoder")
 
-CAPACITY = 160
+CAPACITY = 640
 """Rows of fixed caches: the longest prompt and all steps."""
 
 

@@ -72,7 +72,7 @@ DECODERS: Mapping[str, Callable[[], Any]] = {
             decoder_attention_heads=4,
             encoder_ffn_dim=96,
             decoder_ffn_dim=96,
-            max_target_positions=256,
+            max_target_positions=1024,
             bos_token_id=1,
             eos_token_id=2,
             **_ENCODER,
