@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         set_seed,
     )
     from tilec.api.stand_in import stand_in as as_onnxruntime
-    from tilec.decoding import generate
+    from tilec.decoding import generate, generate_batch
     from tilec.pytorch import capture_rnn, from_exported, refit
     from tilec.runtime import Session, load
 
@@ -57,6 +57,7 @@ __all__ = [
     "enable_telemetry_events",
     "from_exported",
     "generate",
+    "generate_batch",
     "get_all_providers",
     "get_available_providers",
     "get_build_info",
@@ -76,6 +77,7 @@ _HOMES = {
     "capture_rnn": "pytorch",
     "from_exported": "pytorch",
     "generate": "decoding",
+    "generate_batch": "decoding",
     "refit": "pytorch",
 }
 _MODULES = ("as_onnxruntime", "capi")

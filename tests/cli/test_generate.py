@@ -91,6 +91,23 @@ def test_tokens_are_streamed_and_figures_told(cli, folder):
     assert warm[0] == warm[1] != warm[2]
 
 
+def test_prompts_beside_each_other_make_what_each_makes_alone(cli, folder):
+    prompts, expected = ([3, 1, 4], [5], [9, 2]), []
+    for prompt in prompts:
+        alone = greedy(folder / "model.onnx", prompt, 12)
+        expected.append(alone[: alone.index(23) + 1] if 23 in alone else alone)
+    given = [word for prompt in prompts for word in ("--prompt-ids", ",".join(map(str, prompt)))]
+    ran = cli("generate", "tiny", *given, "--tokens", 12, "-v")
+    assert (ran.code, [[int(token) for token in line.split()] for line in ran.out.splitlines()]) == (0, expected)
+    assert "in all of 3 sequences" in ran.err
+    warm = ("--tokens", 9, "--temperature", 2, "--stop-ids", VOCABULARY, "--json")
+    told = json.loads(cli("generate", "tiny", *given, *warm, "--seed", 7).out)["sequences"]
+    again = json.loads(cli("generate", "tiny", *given, *warm, "--seed", 4, "--seed", 8, "--seed", 6).out)["sequences"]
+    assert [a == b for a, b in zip(told, again, strict=True)] == [False, True, False]
+    refused = cli("generate", "tiny", *given, "--seed", 4, "--seed", 8)
+    assert (refused.code, "there are 2 seeds for 3 prompts" in refused.err) == (2, True)
+
+
 def test_other_runtimes_make_the_same_tokens_in_turns(cli, folder):
     against = ("--prompt-ids", "3,1,4", "--against", "onnxruntime,genai", "--threads", 2, "--json")
     other = json.loads(cli("generate", "tiny", *against).out)["against"]
@@ -101,7 +118,7 @@ def test_other_runtimes_make_the_same_tokens_in_turns(cli, folder):
     ("arguments", "code", "message"),
     [
         (("tiny",), 2, "there is no prompt"),
-        (("tiny", "--prompt", "a", "--prompt-ids", "1"), 2, "there are two prompts"),
+        (("tiny", "--prompt", "a", "--prompt-ids", "1"), 2, "there are prompts of text and of tokens"),
         (("tiny", "--prompt-ids", "1,x"), 2, "'x' is no token"),
         (("tiny", "--prompt-ids", "1,2", "--tokens", "39"), 2, "Ask for fewer: --tokens 38."),
         (("tiny", "--prompt-ids", "1", "--tokens", "4", "--against", "vllm"), 2, "Take of onnxruntime, genai."),
@@ -130,10 +147,10 @@ def test_an_interrupt_leaves_what_was_made(cli, folder, monkeypatch):
     from tilec import decoding
 
     def interrupted(*_arguments, **_options):
-        yield 5
+        yield (5,)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(decoding, "generate", interrupted)
+    monkeypatch.setattr(decoding, "generate_batch", interrupted)
     ran = cli("generate", "tiny", "--prompt-ids", "1")
     assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (130, "5\n", "error: interrupted")
 
@@ -143,10 +160,10 @@ def test_a_refusal_on_the_way_leaves_what_was_made(cli, folder, monkeypatch):
     from tilec.errors import UsageError
 
     def refused(*_arguments, **_options):
-        yield 5
+        yield (5,)
         raise UsageError("the text is too long")
 
-    monkeypatch.setattr(decoding, "generate", refused)
+    monkeypatch.setattr(decoding, "generate_batch", refused)
     ran = cli("generate", "tiny", "--prompt-ids", "1")
     assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (2, "5\n", "error: the text is too long")
 

@@ -8,7 +8,7 @@ import pytest
 from tilec.abi.manifest import TensorSpec
 from tilec.abi.shape_program import SymbolSpec
 from tilec.decoding import Generation, decoder_of
-from tilec.decoding.generate import GREEDY, tokens_of
+from tilec.decoding.generate import GREEDY, batches_of, tokens_of
 from tilec.errors import UnsupportedError, UsageError
 
 IDS = TensorSpec("input_ids", "i64", ("b", "s"))
@@ -142,3 +142,55 @@ def test_caches_of_the_latest_tokens_have_room_for_the_window_and_are_handed_on(
 def test_other_models_are_refused_by_the_port_at_fault(inputs, outputs, reason):
     with pytest.raises(UnsupportedError, match=reason):
         decoder_of(_session(inputs, outputs))
+
+
+class Batched:
+    """The next token of a sequence is the sum of the tokens that its mask shows, modulo 10; keeps what it is fed."""
+
+    def __init__(self, right):
+        self.fed, self.right, self.before = [], right, None
+
+    def __call__(self, feeds, _out):
+        self.fed.append({name: array.tolist() for name, array in feeds.items() if array.ndim < 3})
+        ids, mask = feeds["input_ids"], feeds["attention_mask"]
+        count, width = ids.shape
+        new = ids if self.before is None else np.concatenate([self.before, ids], 1)
+        shown = mask.astype(bool)
+        if self.right and self.before is not None:  # rows follow each other without gaps
+            new = np.zeros_like(mask)
+            new[:, : self.before.shape[1]] = self.before
+            new[np.arange(count), shown.sum(1) - 1] = ids[:, 0]
+        self.before = np.where(shown, new, 0)
+        logits = np.zeros((count, width, 10), "f4")
+        ends = shown.sum(1) - 1 if self.right and width > 1 else np.full(count, width - 1)
+        logits[np.arange(count), ends, self.before.sum(1) % 10] = 1
+        return {"logits": logits, PRESENT.name: feeds[PAST.name]}
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_prompts_of_different_length_are_filled_up_where_the_caches_demand_it(right):
+    states = IN_PLACE if right else {}
+    decoder = decoder_of(_session(outputs=(LOGITS, PRESENT if right else GROWN), states=states))
+    run, told = Batched(right), Generation(4)
+    steps = list(batches_of(run, decoder, [[1, 2, 3], [4]], 4, (2,), seeds=(0, 0), told=told))
+    assert steps == [(6, 4), (2, 8), (None, 6), (None, 2)]
+    assert (told.rows, len(told.steps)) == ([[6, 2], [4, 8, 6, 2]], 3)
+    filled = [4, 0, 0] if right else [0, 0, 4]
+    assert run.fed[0]["input_ids"] == [[1, 2, 3], filled]
+    assert run.fed[0]["attention_mask"] == [[1, 1, 1], [int(token > 0) for token in filled]]
+    assert run.fed[0]["position_ids"] == [[0, 1, 2], [0, 0, 0]]
+    assert run.fed[1]["attention_mask"] == [[1] * 4, [1, 1, 0, 0] if right else [0, 0, 1, 1]]
+    assert [fed["position_ids"] for fed in run.fed[1:]] == [[[3], [1]], [[4], [2]], [[5], [3]]]
+
+
+def test_what_a_model_cannot_hold_beside_each_other_is_refused():
+    run = Counting()
+    unmasked = decoder_of(_session((IDS, POSITIONS, PAST), (LOGITS, GROWN)))
+    with pytest.raises(UnsupportedError, match="need an input `attention_mask`"):
+        batches_of(run, unmasked, [[1, 2], [3]], 4)
+    last = TensorSpec("logits", "f32", ("b", 1, 10))
+    with pytest.raises(UnsupportedError, match="logits of the last one alone"):
+        batches_of(run, decoder_of(_session(outputs=(last, PRESENT), states=IN_PLACE)), [[1, 2], [3]], 4)
+    alone = decoder_of(_session((TensorSpec("input_ids", "i64", (1, "s")), MASK, PAST), (LOGITS, GROWN)))
+    with pytest.raises(UsageError, match="a batch of 1 in 'input_ids', and there are 2 prompts"):
+        batches_of(run, alone, [[1], [3]], 4)

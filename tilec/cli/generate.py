@@ -1,7 +1,5 @@
 """`tilec generate`: tokens of a decoder, streamed, with what they take."""
 
-import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,13 +9,14 @@ import typer
 from tilec.artifact import Json
 from tilec.cli.console import Console
 from tilec.cli.generate_figures import Figures, in_turns
+from tilec.cli.generate_text import Spoken, ids_of, prompts_of, seeds_of
 from tilec.cli.options import MOST_THREADS, AsJson, Bind, ModelDevice, ModelRecipe
 from tilec.cli.shape_flags import parse_sizes
 from tilec.errors import UsageError, several
 
 if TYPE_CHECKING:
     from tilec.cli.generate_figures import Moved
-    from tilec.decoding import Decoder, Generation
+    from tilec.decoding import Decoder
     from tilec.decoding.genai_config import GenaiConfig
 
 RECIPE = "language-model"
@@ -35,9 +34,12 @@ def generate(
             help="Folder with genai_config.json, an ONNX file, or the folder of a compiled model.",
         ),
     ],
-    prompt: Annotated[str | None, typer.Option("--prompt", metavar="TEXT", help="What comes before.")] = None,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option("--prompt", metavar="TEXT", help="What comes before; several are a batch."),
+    ] = None,
     prompt_ids: Annotated[
-        str | None, typer.Option("--prompt-ids", metavar="ID[,...]", help="The same as tokens.")
+        list[str] | None, typer.Option("--prompt-ids", metavar="ID[,...]", help="The same as tokens.")
     ] = None,
     tokens: Annotated[
         int | None, typer.Option("--tokens", min=1, help="Make at most so many tokens. [128, or what the model takes]")
@@ -47,7 +49,10 @@ def generate(
     ] = 0.0,
     top_k: Annotated[int, typer.Option("--top-k", min=0, help="Draw from so many tokens; 0: from all.")] = 0,
     top_p: Annotated[float, typer.Option("--top-p", help="Draw from the likeliest that come to this share.")] = 1.0,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of what is drawn.")] = 0,
+    seed: Annotated[
+        list[int] | None,
+        typer.Option("--seed", min=0, help="Seed of what is drawn, or one for each prompt. [0, 1, ...]"),
+    ] = None,
     stop_ids: Annotated[
         str | None, typer.Option("--stop-ids", metavar="ID[,...]", help="Tokens that end it, beside the model's own.")
     ] = None,
@@ -66,15 +71,14 @@ def generate(
     \b
     tilec generate qwen3-int4/ --prompt "Once upon a time"
     tilec generate decoder.onnx --prompt-ids 1,306,4658 --tokens 64 --json
+    tilec generate qwen3-int4/ --prompt-ids 1,2,3 --prompt-ids 4,5
     tilec generate qwen3-int4/ --prompt-ids 1,2,3 --against onnxruntime,genai
 
     Caches of keys and values stay where they are if the model allows it (the recipe language-model). Text needs the
     model's tokenizer.json and `pip install 'tilec[generate]'`.
     """
-    from tilec.decoding import Generation, decoder_of
-    from tilec.decoding import generate as tokens_of
+    from tilec.decoding import Generation, decoder_of, generate_batch
     from tilec.decoding.sampling import Sampling
-    from tilec.decoding.text import Stream, Text
     from tilec.runtime import load
 
     given_options = {"--bind": bind, "--device": device, "--recipe": recipe}
@@ -84,34 +88,26 @@ def generate(
     peers = _peers(against, temperature)
     config = _config(model)
     file = model if config is None else config.model
-    if (prompt is None) == (prompt_ids is None):
-        problem = "there is no prompt" if prompt is None else "there are two prompts"
-        raise UsageError(problem, hint="Give one of --prompt TEXT and --prompt-ids 1,2,3.")
-    text = None if prompt is None else Text(model if model.is_dir() else model.parent)
-    given = _ids(prompt_ids, "--prompt-ids") if text is None else text.tokens(prompt or "")
-    most = _most(config, len(given), tokens)
-    folder = model if _is_built(model) else _compiled(console, file, bind, device or "host", recipe or RECIPE)
+    given, text = prompts_of(model, prompt or [], prompt_ids or [])
+    seeds = seeds_of(seed, len(given))
+    longest, count = max(map(len, given)), len(given)
+    most = _most(config, longest, tokens)
+    folder = model if _is_built(model) else _compiled(console, file, bind, device or "host", recipe or RECIPE, count)
     session = load(folder, threads=threads)
     decoder = decoder_of(session, config)
-    possible = decoder.most(len(given)) if tokens is None else None
+    possible = decoder.most(longest) if tokens is None else None
     most = most if possible is None else max(min(most, possible), 1)
-    stops = () if peers else (*(() if config is None else config.stops), *_ids(stop_ids, "--stop-ids"))
-    told, stream = Generation(len(given)), None if text is None else Stream(text)
-    made = tokens_of(session, given, most=most, stops=stops, sampling=sampling, seed=seed, decoder=decoder, told=told)
-    begun = False
-    try:
-        for number, token in enumerate(made):
-            if not json:
-                _tell(f"{' ' if number else ''}{token}" if stream is None else stream.added(token))
-                begun = True
-    except BaseException:
-        if begun:
-            _tell("\n")  # what was made stays a line of its own
-        raise
-    if not json:
-        _tell("\n")
-    room = decoder.room_for(len(given), most)
-    figures = Figures.of(told, _moved(folder, decoder, told, room) if json or console.verbosity > 0 else None)
+    stops = () if peers else (*(() if config is None else config.stops), *ids_of(stop_ids or "", "--stop-ids"))
+    told = Generation(sum(map(len, given)))
+    made = generate_batch(
+        session, given, most=most, stops=stops, sampling=sampling, seeds=seeds, decoder=decoder, told=told
+    )
+    with Spoken(text, count, quiet=json) as spoken:
+        for step in made:
+            spoken.add(step)
+    room = decoder.room_for(longest, most)
+    last = longest + len(told.steps)
+    figures = Figures.of(told, _moved(folder, decoder, last, room, count) if json or console.verbosity > 0 else None)
     for line in figures.lines() if not json else ():
         console.note(line)
     compared: dict[str, Json] = {}
@@ -121,10 +117,7 @@ def generate(
         if not json:
             console.note(f"{name}: {result.line()}")
     if json:
-        spelled: dict[str, Json] = {} if text is None else {"text": text.text(told.tokens)}
-        console.json(
-            {"tokens": [*told.tokens], **spelled, **figures.json(), **({"against": compared} if peers else {})}
-        )
+        console.json({**spoken.json(told), **figures.json(), **({"against": compared} if peers else {})})
 
 
 def _peers(against: str | None, temperature: float) -> list[str]:
@@ -175,21 +168,8 @@ def _most(config: "GenaiConfig | None", prompt: int, tokens: int | None) -> int:
     return tokens or min(MOST, left)
 
 
-def _ids(text: str | None, flag: str) -> list[int]:
-    words = [word for word in re.split(r"[,\s]+", text or "") if word]
-    for word in words:
-        if not word.isdigit():
-            raise UsageError(f"{word!r} is no token", flag, "Write numbers with commas between them: 1,306,4658.")
-    return [int(word) for word in words]
-
-
-def _tell(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
-
-
-def _compiled(console: Console, model: Path, bind: list[str] | None, device: str, recipe: str) -> Path:
-    """The folder in the cache with the model compiled for a batch of one and any length."""
+def _compiled(console: Console, model: Path, bind: list[str] | None, device: str, recipe: str, batch: int) -> Path:
+    """The folder in the cache with the model compiled for a batch and any length."""
     from tilec.api.any_size import compiled_already, compiled_for
     from tilec.api.model_source import open_file
     from tilec.artifact import cache_folder
@@ -200,7 +180,7 @@ def _compiled(console: Console, model: Path, bind: list[str] | None, device: str
     header = open_file(model, cache).header
     batches = {port.shape[0] for port in header.inputs if port.shape and isinstance(port.shape[0], str)}
     if len(batches) == 1:
-        bound = {batches.pop(): 1, **bound}
+        bound = {batches.pop(): batch, **bound}
     request = request_of(model, bound, device, recipe, cache)
     if compiled_already(request, {}):
         return compiled_for(request, {})[0]
@@ -208,8 +188,8 @@ def _compiled(console: Console, model: Path, bind: list[str] | None, device: str
         return compiled_for(request, {})[0]
 
 
-def _moved(folder: Path, decoder: "Decoder", told: "Generation", room: int) -> "Moved | None":
-    """What the plan moves for the last token; None where it does not say."""
+def _moved(folder: Path, decoder: "Decoder", total: int, room: int, batch: int) -> "Moved | None":
+    """What the plan moves for the last of `total` tokens of each sequence; None where it does not say."""
     from tilec.cli.generate_figures import Moved
 
-    return Moved.of(folder, decoder, told.prompt + len(told.tokens) - 1, room)
+    return Moved.of(folder, decoder, total, room, batch)

@@ -21,15 +21,16 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Bytes that a plan moves from and to its lowest memory for one token, and what that memory delivers a second (0:
-    not known)."""
+    """Bytes that a plan moves from and to its lowest memory for a token of each sequence, and what that memory delivers
+    a second (0: not known)."""
 
     bytes: int
     bandwidth: int
 
     @classmethod
-    def of(cls, folder: Path, decoder: Decoder, total: int, room: int) -> Moved | None:
-        """Those of a compiled model for the last of `total` tokens; None where its plan does not tell."""
+    def of(cls, folder: Path, decoder: Decoder, total: int, room: int, batch: int) -> Moved | None:
+        """Those of a compiled model for the last of `total` tokens of each sequence; None where its plan does not
+        tell."""
         from tilec.analysis.statistics import statistics
         from tilec.cli.options import known_device
         from tilec.cli.plan_origin import plan_of, plan_there
@@ -38,7 +39,7 @@ class Moved:
 
         try:
             source, plan = plan_of(folder)
-            sizes = {s: n for s, n in _sizes(decoder, total, room).items() if s in plan.symbols}
+            sizes = {s: n for s, n in _sizes(decoder, total, room, batch).items() if s in plan.symbols}
             there = plan_there(source, plan, sizes) if plan.symbols else plan
             found = constant_value(statistics(there).traffic)
             device = known_device(source)
@@ -48,12 +49,12 @@ class Moved:
         return None if found is None else cls(found, rate or 0)
 
 
-def _sizes(decoder: Decoder, total: int, room: int) -> dict[str, int]:
-    """The symbols of a decoder's ports for one new token."""
-    shapes: list[tuple[tuple[int | str, ...], tuple[int, ...]]] = [(decoder.ids.shape, (1, 1))]
-    shapes += [(decoder.mask.shape, (1, total))] if decoder.mask is not None else []
+def _sizes(decoder: Decoder, total: int, room: int, batch: int) -> dict[str, int]:
+    """The symbols of a decoder's ports for one new token of each sequence."""
+    shapes: list[tuple[tuple[int | str, ...], tuple[int, ...]]] = [(decoder.ids.shape, (batch, 1))]
+    shapes += [(decoder.mask.shape, (batch, total))] if decoder.mask is not None else []
     shapes += [(decoder.rows.shape, (total - 1,))] if decoder.rows is not None else []
-    shapes += [(each.past.shape, each.shape(total - 1 if each.grows else room)) for each in decoder.caches]
+    shapes += [(each.past.shape, each.shape(total - 1 if each.grows else room, batch)) for each in decoder.caches]
     return {
         extent: size
         for named, shape in shapes
@@ -96,15 +97,17 @@ class Figures:
         told = self.told
         first = f"first token after {1e3 * told.first:.1f} ms"
         lines = [f"prefill: {told.prompt} tokens, {told.prefill:.1f} a second, {first}"]
+        every = "" if len(told.rows) == 1 else f" in all of {len(told.rows)} sequences"
         if told.steps:
-            lines.append(f"decode: {told.decode:.1f} tokens a second{self._moved()}")
+            lines.append(f"decode: {told.decode:.1f} tokens a second{every}{self._moved()}")
         return lines if self.peak is None else [*lines, f"peak memory: {self.peak / 2**20:.0f} MiB"]
 
     def _moved(self) -> str:
         if self.moved is None:
             return ""
-        rate = self.moved.bytes * self.told.decode
-        text = f"; the plan moves {self.moved.bytes / 2**20:.1f} MiB for a token: {rate / 1e9:.2f} GB/s"
+        rate = self.moved.bytes * len(self.told.steps) / sum(self.told.steps)
+        one = "a token" if len(self.told.rows) == 1 else "a step"
+        text = f"; the plan moves {self.moved.bytes / 2**20:.1f} MiB for {one}: {rate / 1e9:.2f} GB/s"
         bandwidth = self.moved.bandwidth
         return f"{text}, {100 * rate / bandwidth:.0f} % of {bandwidth / 1e9:.1f}" if bandwidth else text
 
@@ -144,30 +147,34 @@ def in_turns(
     model: Path,
     session: Session,
     decoder: Decoder,
-    prompt: Sequence[int],
+    prompts: Sequence[Sequence[int]],
     tokens: int,
     threads: int | None,
 ) -> Compared:
     """Greedy generation here and on another runtime, in turns, between which threads stop spinning. Raises
     UnavailableError for one that is not there."""
     from tilec.bench.compare import PAUSE
-    from tilec.decoding import Generation, generate
+    from tilec.decoding import Generation, generate_batch
     from tilec.decoding.peers import peer_of
 
     peer = peer_of(name, model, decoder, threads)
     ours: list[Generation] = []
     theirs: list[Generation] = []
     for _ in range(ROUNDS + 1):
-        told = Generation(len(prompt))
-        list(generate(session, prompt, most=tokens, decoder=decoder, told=told))
+        told = Generation(sum(map(len, prompts)))
+        list(generate_batch(session, prompts, most=tokens, decoder=decoder, told=told))
         ours.append(told)
         sleep(PAUSE)
-        theirs.append(peer(prompt, tokens))
+        theirs.append(peer(prompts, tokens))
         sleep(PAUSE)
-    pairs = zip(ours[-1].tokens, theirs[-1].tokens, strict=False)
-    equal = next((n for n, (a, b) in enumerate(pairs) if a != b), tokens)
+    equal = min(_equal(*rows) for rows in zip(ours[-1].rows, theirs[-1].rows, strict=True))
     sides = (ours[1:], theirs[1:])
     prefill, decode = (
         tuple(median(getattr(each, what) for each in side) for side in sides) for what in ("prefill", "decode")
     )
     return Compared((prefill[0], prefill[1]), (decode[0], decode[1]), equal, tokens)
+
+
+def _equal(ours: Sequence[int], theirs: Sequence[int]) -> int:
+    """How many first tokens are the same."""
+    return next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), len(ours))

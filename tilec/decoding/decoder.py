@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tilec.abi.manifest import PortSpec, TensorSpec
 from tilec.decoding.genai_config import GenaiConfig
@@ -34,11 +34,11 @@ class Cache:
     grows: bool = False
     in_place: bool = False
 
-    def shape(self, tokens: int) -> tuple[int, ...]:
-        """The shape with room for so many tokens, for one sequence."""
+    def shape(self, tokens: int, batch: int = 1) -> tuple[int, ...]:
+        """The shape with room for so many tokens of each sequence of a batch."""
+        named = {0: batch, self.along: tokens}
         return tuple(
-            extent if isinstance(extent, int) else tokens if dim == self.along else 1
-            for dim, extent in enumerate(self.past.shape)
+            extent if isinstance(extent, int) else named.get(dim, 1) for dim, extent in enumerate(self.past.shape)
         )
 
 
@@ -47,7 +47,8 @@ class Decoder:
     """Names of the ports of a decoder; `places` are those of the new tokens in caches, and the length of `rows` is the
     number of earlier ones, where caches that grow in the model have room for more. `room` is that of caches that
     hold all tokens where it is fixed, `window` the least of those that hold the latest ones, `positions_end` the
-    number of positions that the model has where its mask tells them."""
+    number of positions that the model has where its mask tells them. Shorter prompts of a batch are `padded` on that
+    side, None where nothing tells padding from tokens."""
 
     ids: TensorSpec
     mask: TensorSpec | None
@@ -59,6 +60,7 @@ class Decoder:
     window: int = 0
     positions_end: int | None = None
     rows: TensorSpec | None = None
+    padded: Literal["left", "right"] | None = None
 
     @property
     def in_the_model(self) -> Decoder:
@@ -113,7 +115,15 @@ def decoder_of(session: Session, config: GenaiConfig | None = None) -> Decoder:
     ends = {symbol.name: symbol.high for symbol in session.symbols}
     told = None if mask is None else ends.get(str(mask.shape[-1]))
     window = 0 if config is None else config.window
-    return Decoder(ids, mask, positions, places, logits, caches, room, window, told, rows)
+    padded = None if mask is None else _padded(caches, config, shared=rows is not None or places is not None)
+    return Decoder(ids, mask, positions, places, logits, caches, room, window, told, rows, padded)
+
+
+def _padded(caches: Iterable[Cache], config: GenaiConfig | None, shared: bool) -> Literal["left", "right"]:
+    """The side on which prompts are filled up: left where the new rows of all sequences are at one `shared` place, as
+    behind caches that grow. GroupQueryAttention's rows, which onnxruntime-genai's builder writes, are behind those of
+    each sequence."""
+    return "right" if not shared and (config is not None or any(each.in_place for each in caches)) else "left"
 
 
 def _tells_rows(port: TensorSpec) -> bool:

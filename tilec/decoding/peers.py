@@ -13,14 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.decoding.decoder import Decoder
-from tilec.decoding.generate import GREEDY, Call, Generation, tokens_of
-from tilec.errors import TilecError, UnavailableError, UsageError
+from tilec.decoding.generate import Call, Generation, batches_of
+from tilec.errors import TilecError, UnavailableError, UnsupportedError, UsageError
 from tilec.onnxruntime_package import import_onnxruntime
 
 PEERS = ("onnxruntime", "genai")
 
-Peer = Callable[[Sequence[int], int], Generation]
-"""Greedy tokens of a prompt, as many as are asked for."""
+Prompts = Sequence[Sequence[int]]
+
+Peer = Callable[[Prompts, int], Generation]
+"""Greedy tokens of prompts beside each other, as many of each as are asked for."""
 
 
 def peer_of(name: str, model: Path, decoder: Decoder, threads: int | None) -> Peer:
@@ -35,10 +37,10 @@ def peer_of(name: str, model: Path, decoder: Decoder, threads: int | None) -> Pe
     with _told(name):
         call = _onnxruntime(model, decoder, threads)
 
-    def peer(prompt: Sequence[int], most: int) -> Generation:
-        told = Generation(len(prompt))
+    def peer(prompts: Prompts, most: int) -> Generation:
+        told = Generation(sum(map(len, prompts)))
         with _told(name):
-            list(tokens_of(call, decoder, prompt, most, (), GREEDY, 0, told))
+            list(batches_of(call, decoder, prompts, most, seeds=range(len(prompts)), told=told))
         return told
 
     return peer
@@ -100,23 +102,22 @@ def _genai(folder: Path, threads: int | None) -> Peer:
         config.overlay(json.dumps({"model": {"decoder": {"session_options": options}}}))
     model = genai.Model(config)
 
-    def peer(prompt: Sequence[int], most: int) -> Generation:
+    def peer(prompts: Prompts, most: int) -> Generation:
+        if len({len(each) for each in prompts}) > 1:
+            raise UnsupportedError("genai takes tokens of prompts of one length alone", hint="Leave it out.")
         parameters = genai.GeneratorParams(model)
-        longest = len(prompt) + most
-        parameters.set_search_options(do_sample=False, max_length=longest, min_length=longest)
-        told = Generation(len(prompt))
+        longest = len(prompts[0]) + most
+        parameters.set_search_options(do_sample=False, max_length=longest, min_length=longest, batch_size=len(prompts))
+        told = Generation(sum(map(len, prompts)), [[] for _ in prompts])
         with _told("genai"):
             generator = genai.Generator(model, parameters)
             begin = time.perf_counter()
-            generator.append_tokens(np.array([prompt], np.int32))
-            for number in range(most):
+            generator.append_tokens(np.array(prompts, np.int32))
+            for _ in range(most):
                 generator.generate_next_token()
-                told.tokens.append(int(generator.get_next_tokens()[0]))
-                seconds = time.perf_counter() - begin
-                if number:
-                    told.steps.append(seconds)
-                else:
-                    told.first = seconds
+                for row, token in zip(told.rows, generator.get_next_tokens(), strict=True):
+                    row.append(int(token))
+                told.note(time.perf_counter() - begin)
                 begin = time.perf_counter()
         return told
 
