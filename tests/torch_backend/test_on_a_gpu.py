@@ -22,6 +22,7 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from tilec.torch_backend import backend, cards, streamed_shapes  # noqa: E402
 from tilec.torch_backend.options import Options  # noqa: E402
 from tilec.torch_backend.partition import compiled_parts  # noqa: E402
+from tilec.torch_backend.written_arguments import Functional  # noqa: E402
 
 pytestmark = needs_compiler
 
@@ -63,7 +64,9 @@ def graph(function, *tensors):
 
 
 def compiled(function, *tensors, cache):
-    return compiled_parts(graph(function, *tensors), {}, Options(device="a100", cache=str(cache), strict=True))
+    return compiled_parts(
+        Functional(graph(function, *tensors), ()), {}, Options(device="a100", cache=str(cache), strict=True)
+    )
 
 
 def test_tensors_stay_on_the_gpu(memory, tmp_path):
@@ -92,7 +95,7 @@ def test_what_has_no_kernel_stays_in_pytorch(memory, tmp_path):
 
     x = torch.randn(5, 8)
     with pytest.warns(UserWarning, match=r"PyTorch runs 1 operator of a graph of 4 .*\n.*special_i1"):
-        run = compiled_parts(graph(mixed, x), {}, Options(device="a100", cache=str(tmp_path)))
+        run = compiled_parts(Functional(graph(mixed, x), ()), {}, Options(device="a100", cache=str(tmp_path)))
     torch.testing.assert_close(run([memory.copy(x)]), mixed(x))
     assert memory.driver.findings == []
 

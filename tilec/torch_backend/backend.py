@@ -143,7 +143,7 @@ def _compile(
     functional = without_writes(module)
     constants = _constants(functional, statics)
     with _disable_current_modes():  # parameters are real tensors, not those that tracing pretends
-        return functional.with_writes(compiled_parts(functional.module, constants, options))
+        return compiled_parts(functional, constants, options)
 
 
 def _constants(functional: Functional, statics: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:

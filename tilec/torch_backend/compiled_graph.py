@@ -34,6 +34,7 @@ from tilec.torch_backend.options import Options
 from tilec.torch_backend.parameters import Parameters, chosen, pointers, when_gone
 from tilec.torch_backend.streamed_shapes import StreamedShapes
 from tilec.torch_backend.translation import UntranslatableError, translate
+from tilec.torch_backend.written_arguments import write
 
 log = logging.getLogger("tilec")
 
@@ -67,15 +68,22 @@ class _MeanwhileAnew(_Meanwhile):
 
 class Compiled:
     """What was compiled of a graph for these parameters: its layout, and the session as soon as there is one. A model
-    that is made `anew`, for weights that changed, is not kept for others."""
+    that is made `anew`, for weights that changed, is not kept for others. Its last results, from the last one on, are
+    copied into the arguments that are `written`."""
 
     def __init__(
-        self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor], options: Options, anew: bool = False
+        self,
+        module: fx.GraphModule,
+        constants: Mapping[int, torch.Tensor],
+        options: Options,
+        anew: bool = False,
+        written: tuple[int, ...] = (),
     ) -> None:
         began = time.monotonic()
         self._on_card = is_on_card(module)
         self.parameters = Parameters(constants, cast("Any", options.weights))
         self.fixed = not constants
+        self.written = written
         checked = with_checks(module, constants)
         graph = in_memory_order(checked.module, constants)
         translated = translate(graph.module, constants, "graph")
@@ -102,15 +110,16 @@ class Compiled:
         """How many before what replaces it now, itself included, were of use for a short time, one after the other."""
         return self.generation + 1 if time.monotonic() - self.ready < SOON * self.took else 0
 
-    def run(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
-        """The results for inputs of other shapes or strides than the last ones. Raises TilecError."""
+    def run(self, args: Sequence[Any]) -> list[Any]:
+        """The results for arguments of other shapes or strides than the last ones. Raises TilecError."""
+        inputs = self.inputs(args)
         known = self._known.get(tuple([tensor.shape for tensor in inputs]))
         if known is not None:
             with suppress(AssertionError):
                 results = known.run(inputs)
                 self.last = known
-                return results
-        return self._first_run(inputs)
+                return write(results, [args[position] for position in known.left])
+        return write(self._first_run(inputs), [args[position] for position in self.written])
 
     def _first_run(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
         """The results for inputs of shapes or strides that were not seen, and a call that is prepared for these."""
@@ -120,12 +129,15 @@ class Compiled:
             streamed = session.streamed([tensor.shape for tensor in views])
             if streamed is None:
                 raise UnsupportedError("parts of it run on a CPU alone")
-            return self._prepared(StreamedShapes(streamed, layout, inputs, self._check), inputs).run(inputs)
+            return self._prepared(StreamedShapes(streamed, layout, inputs, self._check, self.written), inputs).run(
+                inputs
+            )
         feeds = {port.name: array_of(tensor) for port, tensor in zip(layout.ports.inputs, views, strict=True)}
         outputs = layout.restored([tensor_of(made) for made in session.run(None, feeds)], inputs)
         call = session.addressed([array.shape for array in feeds.values()])
         if call is not None:
-            self._prepared(KnownShapes(call.unchecked(self._check.lookups), layout, inputs, self._check), inputs)
+            known = KnownShapes(call.unchecked(self._check.lookups), layout, inputs, self._check, self.written)
+            self._prepared(known, inputs)
         if self._leaves_copies:
             self._leaves_copies = False
             give_back()
@@ -144,11 +156,18 @@ class CompiledGraph:
 
     It compiles when it is made, for a module's parameters; those of another module, which came to share the graph,
     and parameters that were written to, are compiled when they come.  Weights that change again and again become
-    arguments.
+    arguments. The last results, from the last one on, are copied into the arguments that are `written`.
     """
 
-    def __init__(self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor], options: Options) -> None:
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        constants: Mapping[int, torch.Tensor],
+        options: Options,
+        written: tuple[int, ...] = (),
+    ) -> None:
         self._module = module
+        self._written = written
         self._options = options
         self._positions = tuple(constants)
         self._entries: dict[tuple[int, ...], Compiled] = {}
@@ -168,13 +187,15 @@ class CompiledGraph:
         compiled = self._last
         if compiled is None or not (compiled.fixed or compiled.parameters.are_still(args)):
             compiled = self._found(args)
-        inputs = compiled.inputs(args)
-        if compiled.last is not None:
+        last = compiled.last
+        if last is not None:
             try:  # a context manager would take as long as the rest
-                return compiled.last.run(inputs)
+                results = last.run(compiled.inputs(args))
             except AssertionError:
                 pass
-        return compiled.run(inputs)
+            else:
+                return write(results, [args[position] for position in last.left]) if last.left else results
+        return compiled.run(args)
 
     def forget(self, places: frozenset[int] | None) -> None:
         """Compile again what was made of the tensors at these places when it is next asked for (None: of all), and
@@ -242,7 +263,7 @@ class CompiledGraph:
 
     def _begun(self, constants: Mapping[int, torch.Tensor], anew: bool = False) -> Compiled:
         """Translate and compile with these values of parameters."""
-        return Compiled(self._module, constants, self._options, anew)
+        return Compiled(self._module, constants, self._options, anew, self._written)
 
 
 def refit(compiled: torch.nn.Module | None = None) -> None:

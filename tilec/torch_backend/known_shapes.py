@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from ctypes import memmove
 from itertools import starmap
+from math import prod
 from typing import Any
 
 import torch
@@ -14,7 +16,7 @@ from tilec.torch_backend.index_checks import Check
 from tilec.torch_backend.layout import Allocated, Layout
 from tilec.torch_backend.memory_order import with_strides
 
-_address = torch.Tensor.data_ptr
+_address, _copy_to = torch.Tensor.data_ptr, torch.Tensor.copy_
 _require = torch._C._dynamo.guards.assert_size_stride
 _empty = torch._C._dynamo.guards._empty_strided_cpu
 """What the code that inductor generates calls, too: checks shape and strides; allocates a tensor on the CPU, whatever
@@ -25,10 +27,24 @@ Run = Callable[[Sequence[torch.Tensor]], list[Any]]
 indices where it should."""
 
 
-class KnownShapes:
-    """Runs `call`, whose tensors are the inputs and outputs of the ports in this order, for tensors like `inputs`."""
+MOVED = 1 << 15
+"""Bytes up to which a result is copied into an argument by one call of C, which takes half of what PyTorch's takes and
+lets no other thread of Python run."""
 
-    def __init__(self, call: AddressedCall, layout: Layout, inputs: Sequence[torch.Tensor], check: Check) -> None:
+
+class KnownShapes:
+    """Runs `call`, whose tensors are the inputs and outputs of the ports in this order, for tensors like `inputs`. The
+    last results are for the arguments that are `written`: those of most graphs are copied at the end of a run, else
+    these arguments are `left`."""
+
+    def __init__(
+        self,
+        call: AddressedCall,
+        layout: Layout,
+        inputs: Sequence[torch.Tensor],
+        check: Check,
+        written: tuple[int, ...],
+    ) -> None:
         shapes = [tuple(tensor.shape) for tensor in inputs]
         strides = [tensor.stride() for tensor in inputs]
         copies = any(tensor.is_neg() or not tensor.is_contiguous() for tensor in layout.views(inputs))
@@ -50,29 +66,50 @@ class KnownShapes:
             return passed(layout.ports.placed(made))
 
         self.run: Run = run
+        self.left = written
         if not (copies or call.indexed or copied or layout.has_sizes):
-            self.run = _plainly(job, list(zip(shapes, strides, strict=True)), outputs, layout.ports.outputs_at)
+            given = [(*each, tensor.dtype) for *each, tensor in zip(shapes, strides, inputs, strict=True)]
+            targets = () if check.is_there else layout.ports.inputs_at(written)
+            self.run = _plainly(job, given, outputs, layout.ports.outputs_at, targets)
+            self.left = written[len(targets) :]
             if check.is_there:
                 plainly = self.run
                 self.run = lambda inputs: passed(plainly(inputs))
 
 
 def _plainly(
-    job: RunOn, inputs: Sequence[tuple[Any, Any]], outputs: Sequence[Allocated], results: Sequence[int | None]
+    job: RunOn,
+    inputs: Sequence[Allocated],
+    outputs: Sequence[Allocated],
+    results: Sequence[int | None],
+    targets: Sequence[int],
 ) -> Run:
     """What most graphs are, without a loop, as the Python that inductor writes: half of what a small model takes goes
-    by around it."""
+    by around it. The last results, from the last one on, are copied into the inputs that are `targets`."""
     given, made = [f"i{n}" for n in range(len(inputs))], [f"o{n}" for n in range(len(outputs))]
+    returned, copied = results[: len(results) - len(targets)], results[len(results) - len(targets) :]
+    writes = zip(targets, [n for n in reversed(copied) if n is not None], strict=True)
     lines = [
         "def run(inputs):",
         f" {''.join(f'{name}, ' for name in given)}= inputs" if given else " pass",
-        *(f" require({name}, *{shape_and_strides!r})" for name, shape_and_strides in zip(given, inputs, strict=True)),
+        *(f" require({name}, {shape!r}, {strides!r})" for name, (shape, strides, _) in zip(given, inputs, strict=True)),
         *(f" {name} = empty(*w{n})" for n, name in enumerate(made)),
-        f" job(({''.join(f'address({name}), ' for name in (*given, *made))}))",
-        f" return [{', '.join('None' if n is None else made[n] for n in results)}]",
+        f" job(({''.join(f'a{name} := address({name}), ' for name in (*given, *made))}))",
+        *(_copy(target, inputs[target], n, outputs[n]) for target, n in writes),
+        f" return [{', '.join('None' if n is None else made[n] for n in returned)}]",
     ]
-    names = {"require": _require, "empty": _empty, "address": _address, "job": job}
+    names = {"require": _require, "empty": _empty, "address": _address, "job": job, "move": memmove, "copy": _copy_to}
     names |= {f"w{n}": each for n, each in enumerate(outputs)}
     exec("\n".join(lines), names)
     run: Run = names["run"]
     return run
+
+
+def _copy(target: int, wanted: Allocated, output: int, made: Allocated) -> str:
+    """The line that copies an output into an input."""
+    shape, strides, dtype = made
+    size = prod(shape) * dtype.itemsize
+    is_dense = 1 + sum((extent - 1) * step for extent, step in zip(shape, strides, strict=True)) == prod(shape)
+    if made == wanted and is_dense and size <= MOVED:
+        return f" move(ai{target}, ao{output}, {size})"
+    return f" copy(i{target}, o{output})"

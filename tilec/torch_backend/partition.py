@@ -24,6 +24,7 @@ from tilec.torch_backend.report import Kept, Report, reason_of, reasons, tell
 from tilec.torch_backend.rescue import Boxed, Rescued, boxed
 from tilec.torch_backend.shared_memory import with_views
 from tilec.torch_backend.translation import UntranslatableError, refused_operators
+from tilec.torch_backend.written_arguments import Functional, with_writes
 
 log = logging.getLogger("tilec")
 
@@ -31,34 +32,34 @@ LEAST = 2
 """Operators of a part between others that is worth a model of its own."""
 
 
-def compiled_parts(module: fx.GraphModule, constants: Mapping[int, torch.Tensor], options: Options) -> Boxed:
+def compiled_parts(graph: Functional, constants: Mapping[int, torch.Tensor], options: Options) -> Boxed:
     """A graph as a callable that tilec runs as far as it can, and PyTorch the rest; one warning names that.
 
     `constants` are parameters, by position. Raises UnsupportedError where `options` are strict and something is left.
     """
-    given = with_views(without_complex(module))
+    given = with_views(without_complex(graph.module))
     module, splitting = given.module, _Splitting(options, given.views)
     if given.some:
-        run = splitting.without(module, constants, refused_operators(module))
+        run = with_writes(splitting.without(module, constants, refused_operators(module)), graph.written)
     else:
-        run = splitting.compiled(module, constants)
+        run = splitting.compiled(module, constants, graph.written)
     views = sum(_is_call(node) for node in module.graph.nodes if node.name in given.views)
     tell(Report(_calls(module) - views, splitting.native, splitting.kept), options.strict)
     return run
 
 
 def _without_blamed(
-    module: fx.GraphModule, positions: Sequence[int], options: Options, error: Exception, args: Sequence[Any]
+    graph: Functional, positions: Sequence[int], options: Options, error: Exception, args: Sequence[Any]
 ) -> Boxed | None:
     """A graph without the operators that an error comes from, compiled anew; None where no operator is to blame.
     Parameters stand at these positions of its arguments."""
-    constants = {position: args[position] for position in positions}
+    module, constants = graph.module, {position: args[position] for position in positions}
     try:
         refused = blamed(with_extents(module).module, constants, error) if options.is_eager else {}
         if not refused:
             return None
         splitting = _Splitting(options)
-        run = splitting.without(module, constants, refused)
+        run = with_writes(splitting.without(module, constants, refused), graph.written)
         tell(Report(_calls(module), splitting.native, splitting.kept), options.strict)
     except Exception:  # PyTorch has run it so far
         log.debug("a graph does not compile in parts", exc_info=True)
@@ -76,14 +77,17 @@ class _Splitting:
     kept: dict[str, Kept] = field(default_factory=dict)
     native: int = 0
 
-    def compiled(self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor]) -> Boxed:
-        """A graph, or a part of one. It is compiled whole; where that fails, its parts between the operators to blame
-        are; and where no operator is, PyTorch runs it."""
+    def compiled(
+        self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor], written: tuple[int, ...] = ()
+    ) -> Boxed:
+        """A graph, or a part of one, which writes its last results to arguments that are `written`. It is compiled
+        whole; where that fails, its parts between the operators to blame are; and where no operator is, PyTorch runs
+        it."""
         refused = refused_operators(module)
         if not refused:
             try:
                 numbers = with_extents(module)
-                run = CompiledGraph(numbers.module, constants, self.options)
+                run = CompiledGraph(numbers.module, constants, self.options, written)
             except UntranslatableError as error:
                 refused = {error.node: str(error)} if error.node else {}
                 reason = str(error)
@@ -92,12 +96,12 @@ class _Splitting:
                 refused, reason = blamed(with_extents(module).module, constants, error), reason_of(error)
             else:
                 self.native += _calls(module)
-                again = partial(_without_blamed, module, tuple(constants), self.options)
-                return Rescued(run, module, numbers, self.options.strict, again)
+                again = partial(_without_blamed, Functional(module, written), tuple(constants), self.options)
+                return Rescued(run, with_writes(boxed(module), written), numbers, self.options.strict, again)
             if not refused:
                 self.kept |= reasons(module, {node.name: reason for node in module.graph.nodes if _is_call(node)})
-                return boxed(module)
-        return self.without(module, constants, refused)
+                return with_writes(boxed(module), written)
+        return with_writes(self.without(module, constants, refused), written)
 
     def without(
         self, module: fx.GraphModule, constants: Mapping[int, torch.Tensor], refused: Mapping[str, str]

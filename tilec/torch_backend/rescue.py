@@ -6,8 +6,6 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from torch import fx
-
 from tilec.api.warn_once import warn_once
 from tilec.api.while_compiling import NotReadyError
 from tilec.errors import UsageError
@@ -24,18 +22,16 @@ Again = Callable[[Exception, list[Any]], Boxed | None]
 
 
 class Rescued:
-    """Runs `compiled`, and the graph itself in PyTorch while that is not ready, and where it fails: for one call where
-    its arguments are to blame, for good where the model does not compile. What PyTorch fails at, too, raises PyTorch's
-    error. `strict`: what compiled code fails at raises its error."""
+    """Runs `compiled`, and the graph itself in PyTorch, as `eager` does, while that is not ready, and where it fails:
+    for one call where its arguments are to blame, for good where the model does not compile. What PyTorch fails at,
+    too, raises PyTorch's error. `strict`: what compiled code fails at raises its error."""
 
     _boxed_call = True
 
-    def __init__(
-        self, compiled: Boxed, module: fx.GraphModule, numbers: WithExtents, strict: bool, again: Again
-    ) -> None:
+    def __init__(self, compiled: Boxed, eager: Boxed, numbers: WithExtents, strict: bool, again: Again) -> None:
         self._compiled: Boxed | None = compiled
         self._again = again
-        self._module = module
+        self._eager = eager
         self._numbers = numbers if numbers.positions else None
         self._strict = strict
 
@@ -55,7 +51,7 @@ class Rescued:
                 if not isinstance(error, UsageError):
                     self._compiled, self._numbers = self._again(error, args), None
                     failed = error if self._compiled is None else None
-        results = self._module(*args)
+        results = self._eager(args)
         if failed is not None:
             warn_once(f"PyTorch runs a graph: {reason_of(failed)}\n{MORE}")
         return results

@@ -16,9 +16,18 @@ _require = torch._C._dynamo.guards.assert_size_stride
 
 
 class StreamedShapes:
-    """Runs `call`, whose tensors are the inputs and outputs of the ports in this order, for tensors like `inputs`."""
+    """Runs `call`, whose tensors are the inputs and outputs of the ports in this order, for tensors like `inputs`. The
+    last results are for the arguments `left`, into which they are not copied yet."""
 
-    def __init__(self, call: StreamedCall, layout: Layout, inputs: Sequence[torch.Tensor], check: Check) -> None:
+    def __init__(
+        self,
+        call: StreamedCall,
+        layout: Layout,
+        inputs: Sequence[torch.Tensor],
+        check: Check,
+        written: tuple[int, ...],
+    ) -> None:
+        self.left = written
         self._call = call
         self._ranges = [each for each in call.ranges if each.node not in check.lookups]
         self._check = check

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, TypeVar
 
 import numpy as np
@@ -61,6 +62,11 @@ class Translated:
         numbers = {name: number for number, name in enumerate(dict.fromkeys(port.name for port in self.outputs))}
         names = {port.position: port.name for port in self.outputs}
         return [numbers[names[position]] if position in names else None for position in range(self.results)]
+
+    def inputs_at(self, positions: Sequence[int]) -> list[int]:
+        """The numbers of the inputs that are the arguments at these positions, up to the first one that is none."""
+        numbers = {port.position: number for number, port in enumerate(self.inputs)}
+        return [numbers[position] for position in takewhile(numbers.__contains__, positions)]
 
     def placed(self, outputs: Sequence[torch.Tensor]) -> list[Any]:
         """The results that consist of these outputs of the model."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,28 +18,30 @@ WRITE = torch.ops.aten.copy_.default
 @dataclass(frozen=True, slots=True)
 class Functional:
     """A graph that writes nothing: its last results, from the last one on, belong into the arguments at the positions
-    `written`."""
+    `written`. What runs it, and writes, returns the others."""
 
     module: fx.GraphModule
     written: tuple[int, ...]
 
-    def with_writes(self, run: Boxed) -> Boxed:
-        """What runs the graph, with the writes, which come when all is computed."""
-        if not self.written:
-            return run
-        written = self.written
 
-        def call(args: list[Any]) -> list[Any]:
-            targets = [args[position] for position in written]
-            results = run(args)
-            if type(results) is not list:
-                results = list(results)
-            for target in targets:
-                target.copy_(results.pop())
-            return results
+def with_writes(run: Boxed, written: Sequence[int]) -> Boxed:
+    """What runs such a graph, with the writes, which come when all is computed."""
+    if not written:
+        return run
 
-        call._boxed_call = True  # type: ignore[attr-defined]
-        return call
+    def call(args: list[Any]) -> list[Any]:
+        targets = [args[position] for position in written]
+        return write(list(run(args)), targets)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
+
+
+def write(results: list[Any], targets: Sequence[torch.Tensor]) -> list[Any]:
+    """Copy the last results into the targets, from the last one on, and return the others."""
+    for target in targets:
+        target.copy_(results.pop())
+    return results
 
 
 def without_writes(module: fx.GraphModule) -> Functional:
