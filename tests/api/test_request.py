@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tilec.api import worker
 from tilec.api.request import Request, keyed
 
 REQUEST = Request("/home/one/model.onnx", "0" * 64, "avx2", "/home/one/.cache/tilec", weights={"w.bin": "1" * 64})
@@ -45,3 +46,13 @@ def test_variables_that_choose_code_are_in_the_key(monkeypatch):
     key = keyed(REQUEST).key
     monkeypatch.setenv("TILEC_SCHEDULE_FUSION", "none")
     assert keyed(REQUEST).key != key
+
+
+@pytest.mark.parametrize(("rooms", "state"), [(False, "same-shape"), (True, "in-place")])
+def test_a_session_has_the_inputs_of_its_model(tmp_path, monkeypatch, rooms, state):
+    (tmp_path / "m.onnx").write_bytes(b"")
+    request = replace(
+        REQUEST, model=str(tmp_path / "m.onnx"), cache=str(tmp_path), recipe="language-model", rooms=rooms
+    )
+    assert worker._job(request, lambda *_: None).recipe.state == state
+    assert keyed(request).key != keyed(replace(request, rooms=not rooms)).key

@@ -1,6 +1,8 @@
 """`tilec generate`: a folder with a model, a configuration and a tokenizer; streams, figures, comparisons, refusals."""
 
 import json
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -109,9 +111,10 @@ def test_prompts_beside_each_other_make_what_each_makes_alone(cli, folder):
 
 
 def test_other_runtimes_make_the_same_tokens_in_turns(cli, folder):
-    against = ("--prompt-ids", "3,1,4", "--against", "onnxruntime,genai", "--threads", 2, "--json")
+    against = ("--prompt-ids", "3,1,4", "--against", "onnxruntime,genai,openvino", "--threads", 2, "--json")
     other = json.loads(cli("generate", "tiny", *against).out)["against"]
-    assert {name: peer["equal_tokens"] for name, peer in other.items()} == dict.fromkeys(("onnxruntime", "genai"), 37)
+    names = ("onnxruntime", "genai", "openvino")
+    assert {name: peer["equal_tokens"] for name, peer in other.items()} == dict.fromkeys(names, 37)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +124,11 @@ def test_other_runtimes_make_the_same_tokens_in_turns(cli, folder):
         (("tiny", "--prompt", "a", "--prompt-ids", "1"), 2, "there are prompts of text and of tokens"),
         (("tiny", "--prompt-ids", "1,x"), 2, "'x' is no token"),
         (("tiny", "--prompt-ids", "1,2", "--tokens", "39"), 2, "Ask for fewer: --tokens 38."),
-        (("tiny", "--prompt-ids", "1", "--tokens", "4", "--against", "vllm"), 2, "Take of onnxruntime, genai."),
+        (
+            ("tiny", "--prompt-ids", "1", "--tokens", "4", "--against", "vllm"),
+            2,
+            "Take of onnxruntime, genai, openvino, llama.cpp.",
+        ),
         (("nothing", "--prompt-ids", "1"), 2, "nothing"),
         (("tiny", "--prompt-ids", "24", "--tokens", "4"), 2, "index 24"),
     ],
@@ -168,22 +175,29 @@ def test_a_refusal_on_the_way_leaves_what_was_made(cli, folder, monkeypatch):
     assert (ran.code, ran.out, ran.err.splitlines()[-1]) == (2, "5\n", "error: the text is too long")
 
 
-def test_what_fails_in_a_peer_is_the_peers(cli, folder, monkeypatch):
-    from tilec.decoding import peers
+def test_what_fails_in_a_peer_is_the_peers_and_the_next_one_goes_on(cli, folder, monkeypatch):
+    from tilec.decoding.peers import on_onnxruntime
 
     def failing(*_arguments):
         def call(_feeds, _out):
-            raise ValueError("shapes differ\nat a node")
+            raise ValueError("Exception from a file:\nshapes differ\nat a node")
 
         return call
 
-    monkeypatch.setattr(peers, "_onnxruntime", failing)
-    ran = cli("generate", "tiny", "--prompt-ids", "1", "--tokens", 2, "--against", "onnxruntime")
-    assert ran.code == 1
-    assert ran.err.splitlines()[-2:] == [
-        "error: onnxruntime cannot run the model: shapes differ",
-        "  Leave onnxruntime out of --against.",
+    monkeypatch.setattr(on_onnxruntime, "_call", failing)
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    against = ("--against", "onnxruntime,llama.cpp,genai")
+    ran = cli("generate", "tiny", "--prompt-ids", "1", "--tokens", 2, *against)
+    assert ran.code == 0
+    assert ran.err.splitlines()[-3:-1] == [
+        "onnxruntime: not compared: onnxruntime cannot run the model: shapes differ. "
+        "Leave onnxruntime out of --against.",
+        "llama.cpp: not compared: xllamacpp is not installed. Run `pip install xllamacpp`.",
     ]
+    assert "genai: prefill" in ran.err
+    monkeypatch.setitem(sys.modules, "xllamacpp", SimpleNamespace())
+    told = json.loads(cli("generate", "tiny", "--prompt-ids", "1", "--json", "--against", "llama.cpp").out)
+    assert told["against"] == {"llama.cpp": {"error": "llama.cpp reads no ONNX files, but GGUF files"}}
 
 
 def test_a_compiled_model_takes_nothing_that_compiling_takes(cli, tmp_path):

@@ -141,3 +141,11 @@ def test_rows_that_sizes_place_stay_inside_of_the_state(n, s):
     (call,), (rows,) = whole.calls, whole.nodes
     after = updated(call, {**arrays, rows.name: evaluate(rows.expr, arrays, ttype="f32")})
     np.testing.assert_array_equal(after["present"], expected)
+
+
+def test_states_of_one_shape_leave_the_inputs_as_they_are(tmp_path):
+    grown = import_model(standard(tmp_path / "m.onnx"), state="same-shape").graph
+    assert "past_key_values.0.key" in [port.name for port in grown.inputs]
+    assert (grown.calls, "capacity" in grown.symbols) == ((), False)
+    (call,) = import_model(window(tmp_path / "w.onnx"), state="same-shape").graph.calls
+    assert call.updates

@@ -44,7 +44,8 @@ class Request:
     `model` is the file, `sha256` its digest, `weights` those of the external files beside it; `sizes` binds symbols,
     `ranges` limits them, others are any size; `cache` is the root of the cache, `key` (see `keyed`) the place in it;
     `background` gives way to all else; what is `detached` is compiled by the compiler of the cache, which outlives this
-    process, and what may come `later` after all else that waits there.
+    process, and what may come `later` after all else that waits there. With `rooms`, states that grow have room for
+    more in place, which is told by an input more than the model has.
     """
 
     model: str
@@ -58,6 +59,7 @@ class Request:
     background: bool = False
     detached: bool = False
     later: bool = False
+    rooms: bool = False
     key: str = ""
 
 
@@ -80,6 +82,7 @@ def keyed(request: Request, measure: bool = True) -> Request:
             "ranges": {symbol: list(ends) for symbol, ends in request.ranges.items()},
             "recipe": digest_bytes(recipe.encode()),
             "record": record,
+            "rooms": request.rooms,
             "sizes": dict(request.sizes),
             "tools": tools(),
             "variables": variables,

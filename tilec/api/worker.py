@@ -168,6 +168,9 @@ def _job(request: Request, listener: "Listener") -> "Job":
         if divisor > 1:
             flags[f"shapes.{symbol}.divisor"] = ("the sizes asked for", divisor)
     effective = effective_recipe(request.recipe, flags, os.environ)
+    if effective.recipe.state == "in-place" and not request.rooms:
+        flags["state"] = ("a session, which has the model's inputs", "same-shape")
+        effective = effective_recipe(request.recipe, flags, os.environ)
     return device_job(effective, flags, listener, Path(request.cache))
 
 

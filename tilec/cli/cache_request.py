@@ -1,6 +1,7 @@
 """The compiled model in the cache for a model file, bound sizes, a device and a recipe."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,10 @@ def request_of(
     recipe: str | None,
     cache: Path,
     flag: str = "--bind",
+    rooms: bool = False,
 ) -> "Request":
     """The request to compile a model into the cache at `cache`, with its key; sizes that `flag` does not bind or limit
-    are any.
+    are any. With `rooms`, states that grow have room for more in place.
 
     Raises UsageError for a symbol that the model does not have.
     """
@@ -31,7 +33,7 @@ def request_of(
     _require_known(bound, opened.header.symbols, flag)
     sizes = {symbol: size for symbol, size in bound.items() if isinstance(size, int)}
     ranges = {s: (r.low, r.high, r.divisor or 1) for s, r in bound.items() if isinstance(r, SizeRange)}
-    return keyed(request_for(opened, device, recipe, sizes, cache, ranges))
+    return keyed(replace(request_for(opened, device, recipe, sizes, cache, ranges), rooms=rooms))
 
 
 def sizes_of(model: Path, request: "Request", given: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, int]:

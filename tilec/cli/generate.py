@@ -12,7 +12,7 @@ from tilec.cli.generate_figures import Figures, in_turns
 from tilec.cli.generate_text import Spoken, ids_of, prompts_of, seeds_of
 from tilec.cli.options import MOST_THREADS, AsJson, Bind, ModelDevice, ModelRecipe
 from tilec.cli.shape_flags import parse_sizes
-from tilec.errors import UsageError, several
+from tilec.errors import TilecError, UsageError, several
 
 if TYPE_CHECKING:
     from tilec.cli.generate_figures import Moved
@@ -58,8 +58,11 @@ def generate(
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option("--against", metavar="NAME[,...]", help="Compare with onnxruntime, genai, in turns."),
+        typer.Option(
+            "--against", metavar="NAME[,...]", help="Compare with onnxruntime, genai, openvino, llama.cpp, in turns."
+        ),
     ] = None,
+    gguf: Annotated[Path | None, typer.Option("--gguf", metavar="FILE", help="The same model for llama.cpp.")] = None,
     bind: Bind = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, max=MOST_THREADS, help="Threads of a run.")] = None,
     device: ModelDevice = None,
@@ -112,10 +115,15 @@ def generate(
         console.note(line)
     compared: dict[str, Json] = {}
     for name in peers:
-        result = in_turns(name, _file_of(file), session, decoder, given, most, threads)
-        compared[name] = result.json()
+        try:
+            result = in_turns(name, _file_of(file), session, decoder, given, most, threads, gguf)
+        except TilecError as error:  # another runtime's obstacle is none of the others'
+            compared[name] = {"error": error.message}
+            line = " ".join(filter(None, (f"not compared: {error.message}.", error.hint)))
+        else:
+            compared[name], line = result.json(), result.line()
         if not json:
-            console.note(f"{name}: {result.line()}")
+            console.note(f"{name}: {line}")
     if json:
         console.json({**spoken.json(told), **figures.json(), **({"against": compared} if peers else {})})
 
@@ -181,7 +189,7 @@ def _compiled(console: Console, model: Path, bind: list[str] | None, device: str
     batches = {port.shape[0] for port in header.inputs if port.shape and isinstance(port.shape[0], str)}
     if len(batches) == 1:
         bound = {batches.pop(): batch, **bound}
-    request = request_of(model, bound, device, recipe, cache)
+    request = request_of(model, bound, device, recipe, cache, rooms=True)
     if compiled_already(request, {}):
         return compiled_for(request, {})[0]
     with console.stage("compile"):

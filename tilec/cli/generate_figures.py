@@ -150,14 +150,15 @@ def in_turns(
     prompts: Sequence[Sequence[int]],
     tokens: int,
     threads: int | None,
+    gguf: Path | None = None,
 ) -> Compared:
-    """Greedy generation here and on another runtime, in turns, between which threads stop spinning. Raises
-    UnavailableError for one that is not there."""
+    """Greedy generation here and on another runtime, in turns, between which threads stop spinning. Raises TilecError
+    for one that is not there, or cannot run the model."""
     from tilec.bench.compare import PAUSE
     from tilec.decoding import Generation, generate_batch
     from tilec.decoding.peers import peer_of
 
-    peer = peer_of(name, model, decoder, threads)
+    peer = peer_of(name, model, decoder, threads, gguf)
     ours: list[Generation] = []
     theirs: list[Generation] = []
     for _ in range(ROUNDS + 1):
@@ -177,4 +178,4 @@ def in_turns(
 
 def _equal(ours: Sequence[int], theirs: Sequence[int]) -> int:
     """How many first tokens are the same."""
-    return next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), len(ours))
+    return next((n for n, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs)))

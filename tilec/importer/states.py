@@ -39,8 +39,9 @@ from tilec.ir.graph import Graph, Node, Port, Tensor, Update
 from tilec.ir.negation import negation
 from tilec.ir.sizes import Constraint
 
-Pairs = Literal["separate", "in-place"] | Mapping[str, str]
-"""Which states are updated in place: none, all that can be, or these (input of the model -> output)."""
+Pairs = Literal["separate", "same-shape", "in-place"] | Mapping[str, str]
+"""Which states are updated in place: none, those that do not grow, all that can be, or these (input of the model ->
+output)."""
 
 
 def with_states(graph: Graph, pairs: Pairs, file: str) -> Graph:
@@ -55,8 +56,9 @@ def with_states(graph: Graph, pairs: Pairs, file: str) -> Graph:
         if isinstance(update, str) and named:
             hint = "Take the pair out of the recipe's `state`, or correct it."
             raise ConfigError(f"output {present.name!r} is not input {past.name!r} updated: {update}", file, hint)
-        taken = {each.update.state for each in found.values()}
-        if not isinstance(update, str) and past.tensor not in taken:
+        if isinstance(update, str) or (pairs == "same-shape" and update.growth is not None):
+            continue
+        if past.tensor not in {each.update.state for each in found.values()}:
             found.setdefault(present.tensor, update)
     if not found:
         return graph

@@ -195,10 +195,11 @@ class CompileRecipe(Spec):
         "activations rounded to integers of 8 bits (a8) or of 15 bits and a sign (a15) where a unit multiplies them; "
         "the first pattern that matches counts",
     )
-    state: Literal["separate", "in-place"] | dict[str, str] = Field(
+    state: Literal["separate", "same-shape", "in-place"] | dict[str, str] = Field(
         default="separate",
         description="which inputs are states, updated in place: an output is the same memory with new rows, as a cache "
-        "of keys; separate: none, in-place: all that the model's form allows, or pairs input: output",
+        "of keys; separate: none, in-place: all that the model's form allows, same-shape: of these those "
+        "that do not grow, which leaves the model's inputs as they are, or pairs input: output",
     )
     verify: VerifyOptions = Field(default_factory=VerifyOptions, description="options of verify")
     fallback: Literal["allow", "refuse"] | tuple[str, ...] = Field(
