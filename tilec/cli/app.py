@@ -1,11 +1,13 @@
 """The commands of `tilec`, in the order in which the pipeline runs them."""
 
+import functools
 import re
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from tilec.cli import cache, device, zoo
 from tilec.cli.bench import bench
@@ -99,12 +101,18 @@ def _refuse_empty(words: Sequence[str]) -> None:
             sys.exit(2)
 
 
+@functools.cache
+def _command() -> Callable[..., Any]:
+    """All verbs with their options as a command, made once: that takes longer than to parse a command line."""
+    return get_command(app)
+
+
 def run() -> None:
     """Run the command line and exit."""
     escape_unencodable()
     _refuse_empty(sys.argv[1:])
     try:
-        app(prog_name="tilec")
+        _command()(prog_name="tilec")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except OSError as error:  # of --help and --version; verbs explain their own
