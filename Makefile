@@ -31,8 +31,7 @@ demo: $(READY) ## compile two networks for this machine, verify them, time them 
 	  $(BIN)/tilec bench demo/$$model.tilec --against onnxruntime; \
 	done
 
-# Tests start many processes: modules are compiled once for all of them, beside the checkout's sources.
-test: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
+# Tests start many processes: modules are compiled once for all of them, beside their sources, as pip has those of packages.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: browser $(READY) ## run the tests and check the ledger of features
 	$(BIN)/pytest -q $(APART) -m "not slow" --ledger $(ARGS)
@@ -40,7 +39,6 @@ test: browser $(READY) ## run the tests and check the ledger of features
 test-all: browser $(READY) ## run the slow sweeps too, and draw new random examples
 	$(BIN)/pytest -q $(APART) --ledger --hypothesis-profile=anew
 
-slow-tests: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 slow-tests: export PYTHONDONTWRITEBYTECODE :=
 slow-tests: browser $(READY) ## list the tests that take more than 2 CPU seconds and are not marked slow, e.g. ARGS="tests/cli"
 	$(BIN)/pytest -q $(APART) -m "not slow" --budget 2 $(ARGS)
