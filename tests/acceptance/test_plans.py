@@ -82,7 +82,7 @@ def test_more_fusion_is_never_predicted_worse(name):
     [
         pytest.param("bert-base", "a100", marks=pytest.mark.slow),
         pytest.param("mobilenet-v2", "a100", marks=pytest.mark.slow),
-        ("mobilenet-v2", "neon"),
+        pytest.param("mobilenet-v2", "neon", marks=pytest.mark.slow),
     ],
 )
 def test_more_fusion_of_other_operators_is_never_predicted_worse(model, name):

@@ -15,14 +15,14 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(JSON)
 def test_both_forms_parse_back(value: object) -> None:
     assert json.loads(pretty(value)) == value
     assert json.loads(compact(value)) == value
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(st.dictionaries(st.text(max_size=8), JSON, max_size=8))
 def test_order_of_keys_does_not_matter(value: dict[str, object]) -> None:
     turned = dict(reversed(value.items()))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -37,17 +38,31 @@ class AtMost:
         return next(each for each in groups[0].variants if each.kernel == program.name), None
 
 
+OPTIONS = ScheduleOptions(bounds=False)
+
+
+@cache
+def free() -> tuple[Plan, int]:
+    """The plan where nothing is refused, and the most reductions of one of its kernels."""
+    plan = schedule(attention(), device("avx2"), OPTIONS)
+    return plan, max(sum(bool(node.expr.reduce) for node in group.nodes) for group in plan.groups)
+
+
+@cache
+def cut(reductions: int) -> tuple[Plan, AtMost, RecordedTrace]:
+    """The plan for a back end without code for kernels of more reductions, what it refused, how it came about."""
+    decide, trace = AtMost(reductions), RecordedTrace()
+    return schedule(attention(), device("avx2"), OPTIONS, trace, decide=decide), decide, trace
+
+
 def test_a_refused_group_is_cut_with_the_reason() -> None:
-    graph, spec = attention(), device("avx2")
-    options = ScheduleOptions(bounds=False)
-    free = schedule(graph, spec, options)
-    most = max(sum(bool(node.expr.reduce) for node in group.nodes) for group in free.groups)
+    graph, (whole, most) = attention(), free()
     assert most >= 2
-    decide, trace, told = AtMost(most - 1), RecordedTrace(), list[str]()
-    plan = schedule(graph, spec, options, trace, decide=decide)
+    told: list[str] = []
+    plan, decide, trace = cut(most - 1)
     assert illegal(plan) == []
     assert all(sum(bool(node.expr.reduce) for node in group.nodes) < most for group in plan.groups)
-    assert len(plan.groups) > len(free.groups)
+    assert len(plan.groups) > len(whole.groups)
     assert len(set(decide.refused)) == len(decide.refused)
     reasons = {each.numbers["why"] for each in plan.refusals if each.code == "code"}
     assert reasons == {f"{most} reductions in one kernel"}
@@ -61,16 +76,12 @@ def test_a_refused_group_is_cut_with_the_reason() -> None:
 
 
 def test_explanations_follow_the_cut() -> None:
-    graph, spec = attention(), device("avx2")
-    options = ScheduleOptions(bounds=False)
-    plan = schedule(graph, spec, options, decide=AtMost(1))
-    assert replay(graph, spec, options, AtMost(1)).plan == plan
+    most = free()[1] - 1
+    plan, *_ = cut(most)
+    assert replay(attention(), device("avx2"), OPTIONS, AtMost(most)).plan == plan
 
 
 def test_what_cannot_be_cut_stays_as_it_is() -> None:
-    graph, spec = attention(), device("avx2")
-    options = ScheduleOptions(bounds=False)
-    decide = AtMost(0)
-    plan = schedule(graph, spec, options, decide=decide)
+    plan, *_ = cut(0)
     assert illegal(plan) == []
     assert max(sum(bool(node.expr.reduce) for node in group.nodes) for group in plan.groups) == 1

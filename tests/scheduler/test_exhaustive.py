@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,6 +30,7 @@ DEVICES = ("a100", "zen5-avx512", "mi250")
 SEED = 4
 
 
+@cache
 def prepared(name: str) -> Graph:
     """A small model as the search sees it on any device."""
     with TemporaryDirectory() as folder:

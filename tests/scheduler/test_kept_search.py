@@ -52,6 +52,7 @@ def planned(graph: Graph, target: str, kept: dict[str, dict[str, Any]] | None) -
     return plan
 
 
+@pytest.mark.slow_cases("open-a100")
 @pytest.mark.parametrize("target", ["zen5-avx512", "a100"])
 @pytest.mark.parametrize("symbols", [(), ("rows",)], ids=["fixed", "open"])
 def test_plans_are_the_same_and_nothing_is_priced_twice(
@@ -78,6 +79,7 @@ def test_groups_of_another_model_are_not_priced_again(monkeypatch: pytest.Monkey
     assert calls == []
 
 
+@pytest.mark.slow_cases("0-a100")
 @pytest.mark.parametrize("target", ["zen5-avx512", "a100"])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))])
 def test_models_that_are_alike_are_planned_as_without_what_the_others_left(target: str, seed: int) -> None:

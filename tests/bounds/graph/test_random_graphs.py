@@ -18,7 +18,7 @@ from tilec.lower.lowering import lower
 from tilec.machine import execute
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example)
-QUICK = settings(max_examples=80, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=SLOW)
+QUICK = settings(max_examples=40, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=SLOW)
 
 TWO_LEVELS = hierarchies(NAMES[2:4], fans=(4,))
 

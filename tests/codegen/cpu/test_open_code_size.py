@@ -51,6 +51,7 @@ def counted(graph: Graph) -> tuple[int, int, int]:
     return variants, functions, lines
 
 
+@pytest.mark.slow_cases("encoder")
 @pytest.mark.feature("B09")
 @pytest.mark.parametrize(
     ("graph", "most"), [(encoder(), (5, 33, 28_700)), (convolution(), (4, 4, 4_100))], ids=["encoder", "convolution"]

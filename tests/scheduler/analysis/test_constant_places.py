@@ -69,6 +69,7 @@ def test_places_in_what_the_group_makes_count_from_its_beginning() -> None:
     assert made.key((0, 1), ("a", "y0")) != made.key((0, 2), ("a", "y3"))
 
 
+@pytest.mark.slow_cases("a100")
 @pytest.mark.feature("W41")
 @pytest.mark.parametrize("kind", ["avx2", "a100", "ipu-mk2"])
 def test_plans_are_those_of_parts_that_are_looked_at_one_by_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:

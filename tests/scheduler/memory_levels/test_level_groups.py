@@ -184,7 +184,7 @@ def test_repeated_layers_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert twelve <= 3 * six
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=16)
 @given(models(ttypes=("f64",)), st.integers(6, 13), st.booleans(), st.sampled_from(["time", "traffic", "footprint"]))
 def test_any_graph_any_capacity(model: Model, bits: int, closed: bool, objective: str) -> None:
     """Programs of any graph are legal, hold what was said and compute the same, or the level is too small."""

@@ -1,6 +1,7 @@
 """Reductions of few results are spread over a device's units where that is predicted to pay, and compute the same."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -71,9 +72,15 @@ def test_a_global_mean_takes_about_what_its_bytes_take() -> None:
     assert decision.split * 50 < decision.whole
 
 
+@cache
+def with_threads() -> Plan:
+    """A plan whose threads each compute rows of their own, unless these are spread."""
+    return schedule(norm(128, 768), threaded("a100"))
+
+
 def test_rows_are_shared_by_threads_of_one_core() -> None:
     """Partial results stay in the core's level: one kernel reads a row once."""
-    plan = schedule(norm(128, 768), threaded("a100"))
+    plan = with_threads()
     (group,) = plan.groups
     names = {node.name for node in group.nodes}
     assert {"m_partial1", "d_partial1"} <= names
@@ -84,7 +91,7 @@ def test_rows_are_shared_by_threads_of_one_core() -> None:
 def test_a_row_whole_is_shared_by_the_lanes_of_a_warp() -> None:
     plan = schedule(norm(128, 768), device("a100"))
     assert not any("partial" in node.name for group in plan.groups for node in group.nodes)
-    assert predicted(plan) < predicted(schedule(norm(128, 768), threaded("a100")))
+    assert predicted(plan) < predicted(with_threads())
 
 
 def test_reductions_with_equal_extents_are_split_alike() -> None:
@@ -165,6 +172,7 @@ def test_a_mean_on_a_device_with_threads() -> None:
     assert any(node.name.startswith("s_partial") for group in plan.groups for node in group.nodes)
 
 
+@pytest.mark.slow
 def test_a_layer_of_a_network_on_a_device_with_threads() -> None:
     big = tiny("explicit", threads=512)
     levels = tuple(
