@@ -95,6 +95,23 @@ def test_columns_of_an_input_have_ranges_of_their_own(
     assert tuple((r.tensor, constant_value(r.extent), r.column) for r in found) == expected
 
 
+def test_indices_that_count_on_from_an_input_are_in_range_where_the_last_is(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Gather", ["ids", "zero"], ["first"]),
+        helper.make_node("Shape", ["ids"], ["batch"], start=0, end=1),
+        helper.make_node("Squeeze", ["batch"], ["count"]),
+        helper.make_node("Range", ["zero", "count", "one"], ["behind"]),
+        helper.make_node("Add", ["first", "behind"], ["at"]),
+        helper.make_node("Gather", ["table", "at"], ["y"], name="words"),
+    ]
+    numbers = [numpy_helper.from_array(np.array(n, np.int64), name) for name, n in (("zero", 0), ("one", 1))]
+    inputs = [models.value("ids", "b", type_=INTEGER), models.value("table", 5, 4)]
+    proto = models.model(nodes, inputs, [models.value("y", None)], numbers)
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    (found,) = bind(import_model(tmp_path / "m.onnx").graph, {"b": 3}).ranges
+    assert (found.tensor, constant_value(found.extent), found.column) == ("ids", 5 - 2, (0, 0))
+
+
 def test_a_branch_that_may_not_be_taken_requires_nothing(tmp_path: Path) -> None:
     def branch(name: str, node: onnx.NodeProto) -> onnx.GraphProto:
         return helper.make_graph([node], name, [], [models.value(name, 2, 3, 4)])

@@ -10,17 +10,19 @@ from numpy.typing import NDArray
 
 from tilec.decoding.decoder import Decoder
 from tilec.errors import UnsupportedError, UsageError, several
-from tilec.ir.types import numpy_dtype
+from tilec.ir.types import TTYPES, numpy_dtype
 
 PAD = 0
 """The token of places that the mask hides."""
 
 
 def require_batch(decoder: Decoder, prompts: Sequence[Sequence[int]]) -> None:
-    """Raises UsageError for prompts that are none, or more or fewer than the model takes beside each other, and
-    UnsupportedError for prompts of different length in a model that cannot tell them apart."""
+    """Raises UsageError for prompts that are none, have tokens that are none of the model's, or are more or fewer than
+    it takes beside each other, and UnsupportedError for prompts of different length in a model that cannot tell them
+    apart."""
     if not prompts or not all(prompts):
         raise UsageError("the prompt has no tokens", hint="Give at least one.")
+    _require_tokens(decoder, prompts)
     count = len(prompts)
     for port in (decoder.ids, *(each.past for each in decoder.caches)):
         batch = port.shape[0]
@@ -36,6 +38,14 @@ def require_batch(decoder: Decoder, prompts: Sequence[Sequence[int]]) -> None:
     if decoder.padded == "right" and decoder.logits.shape[1] != decoder.ids.shape[1]:
         reason = f"{lengths} end at different places, and this model has logits of the last one alone"
         raise UnsupportedError(reason, hint="Give prompts of one length, or one at a time.")
+
+
+def _require_tokens(decoder: Decoder, prompts: Sequence[Sequence[int]]) -> None:
+    vocabulary = decoder.logits.shape[-1]
+    if not isinstance(vocabulary, int):
+        vocabulary = 1 << (TTYPES[decoder.ids.ttype].bits - 1)
+    for token in (token for prompt in prompts for token in prompt if not 0 <= token < vocabulary):
+        raise UsageError(f"{token} is no token of the model", hint=f"Its tokens are 0 to {vocabulary - 1}.")
 
 
 class Batch:

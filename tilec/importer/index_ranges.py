@@ -8,7 +8,7 @@ from dataclasses import replace
 from tilec.importer.shapes import reshape_index, size_of
 from tilec.ir.algebra import equal, simplify
 from tilec.ir.bind import simplify_tensor
-from tilec.ir.expr import Access, Call, Const, Expr, TensorExpr, Var, constant_value, substitute
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, TensorExpr, Var, constant_value, substitute, variables
 from tilec.ir.graph import IndexRange, Node
 
 CASTS = frozenset({"i64", "i32"})
@@ -19,7 +19,7 @@ Shapes = Mapping[str, tuple[Expr, ...]]
 
 def input_ranges(ranges: Iterable[IndexRange], nodes: Mapping[str, Node], shapes: Shapes) -> tuple[IndexRange, ...]:
     """The ranges of tensors that no node defines, each once: those given, followed through the nodes that only cast and
-    move all elements of a tensor, or of a column. `shapes` has the shape of every tensor."""
+    move all elements of a tensor, or of a column, or count on from them. `shapes` has the shape of every tensor."""
     result: dict[tuple[object, ...], IndexRange] = {}
     for each in ranges:
         source: IndexRange | None = each
@@ -41,7 +41,8 @@ def _copied(wanted: IndexRange, expr: TensorExpr, shapes: Shapes) -> IndexRange 
         dimension, at = wanted.column
         places[expr.spatial[dimension]] = at
     expr = _at(expr, places)
-    body = expr.body
+    body, counted = _from_first(expr)
+    wanted = replace(wanted, extent=simplify(Binary("-", wanted.extent, counted)))
     if isinstance(body, Call) and body.fn in CASTS and len(body.args) == 1:
         body = body.args[0]
     if not isinstance(body, Access):
@@ -55,6 +56,17 @@ def _copied(wanted: IndexRange, expr: TensorExpr, shapes: Shapes) -> IndexRange 
     if len(fixed) > 1 or not (_permutes(expr, body, shape) or (not fixed and _reshapes(expr, body, shape))):
         return None
     return replace(wanted, tensor=body.tensor, column=fixed[0] if fixed else None)
+
+
+def _from_first(expr: TensorExpr) -> tuple[Expr, Expr]:
+    """The first of indices that follow each other, and the number of those behind it: an index that counts on from
+    another, as places of new rows in a cache do, is in range where the last one is. From the end they count as far back
+    only as all of them do."""
+    match expr.body:
+        case Binary("+", Var(name), first) | Binary("+", first, Var(name)) if name in expr.spatial:
+            if name not in variables(first):
+                return first, Binary("-", expr.domain[name], Const(1))
+    return expr.body, Const(0)
 
 
 def _at(expr: TensorExpr, places: Mapping[str, int]) -> TensorExpr:
