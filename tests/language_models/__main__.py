@@ -29,7 +29,7 @@ LIMIT = 600.0
 
 _GROWING, _FIXED = "growing-18", "fixed-23"
 MODELS: dict[str, tuple[str, ...]] = {
-    "qwen3": ("int4", "int4-exact", "int4-128", "int4-shared", "int8", "fp32", "fp16", _GROWING, _FIXED),
+    "qwen3": ("int4", "int4-exact", "int4-128", "int4-shared", "int8", "fp32", "fp16", "cache8", _GROWING, _FIXED),
     "llama": ("int4", "fp32", _GROWING, "growing-23", "fixed-18", _FIXED, "fixed-24"),
     "qwen2": ("int4", "int4-zeros", _GROWING),
     "mistral": ("int4", _GROWING, _FIXED),
