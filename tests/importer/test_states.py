@@ -149,3 +149,27 @@ def test_states_of_one_shape_leave_the_inputs_as_they_are(tmp_path):
     assert (grown.calls, "capacity" in grown.symbols) == ((), False)
     (call,) = import_model(window(tmp_path / "w.onnx"), state="same-shape").graph.calls
     assert call.updates
+
+
+@pytest.mark.parametrize("starts", [(0, 4), (5, 3), (-2, 13)])
+def test_rows_that_go_on_at_the_beginning_are_those_of_a_ring(tmp_path, starts):
+    info, room, rows = onnx.helper.make_tensor_value_info, 6, 3
+    node = onnx.helper.make_node("TensorScatter", ["past", "rows", "starts"], ["present"], axis=2, mode="circular")
+    cache = ["b", 2, "room", 3]
+    inputs = [info("past", 1, cache), info("rows", 1, ["b", 2, "s", 3]), info("starts", 7, ["b"])]
+    graph = onnx.helper.make_graph([node], "ring", inputs, [info("present", 1, cache)])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 24)], ir_version=10)
+    onnx.save(model, tmp_path / "m.onnx")
+    imported = import_model(tmp_path / "m.onnx", state="in-place")
+    assert [call.file for call in imported.graph.calls] == ["state/present"]
+    assert [text_of(each.holds) for each in imported.graph.constraints] == ["s <= room"]
+    generator = np.random.default_rng(0)
+    past, new = (generator.standard_normal((2, 2, n, 3)).astype("f4") for n in (room, rows))
+    feeds = {"past": past, "rows": new, "starts": np.array(starts)}
+    (present,) = run(imported, tmp_path, feeds, {"b": 2, "room": room, "s": rows})
+    expected = past.copy()
+    for batch, start in enumerate(starts):
+        for row in range(rows):
+            expected[batch, :, (start + row) % room] = new[batch, :, row]
+    np.testing.assert_array_equal(present, expected)
+    assert check_graph(imported.graph) == ()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tilec.errors import ConfigError, did_you_mean
+from tilec.importer.circular_states import ring_of
 from tilec.importer.growing_states import Growth, growth_of, with_rooms
 from tilec.importer.scattered_states import Scatter, scatter_of
 from tilec.ir.algebra import linear_form, simplify
@@ -144,7 +145,9 @@ def _update(graph: Graph, past: str, present: str) -> _Found | str:
     if region is not None:
         return _rows(graph, node, past, region)
     exprs = {each.name: each.expr for each in graph.nodes}
-    scatter = None if written is None else scatter_of(node.expr, *written, exprs, graph.ttypes)
+    scatter = None
+    if written is not None:
+        scatter = ring_of(node.expr, *written) or scatter_of(node.expr, *written, exprs, graph.ttypes)
     if scatter is None:
         return "it is not the input with rows along one dimension replaced"
     return _scattered(graph, node, past, scatter)
