@@ -40,7 +40,7 @@ def run_limited(command: Sequence[str], limit: float) -> Finished:
         process = subprocess.Popen(command, stdout=output, stderr=errors, start_new_session=True)
         used, ended, moved = 0.0, "", time.monotonic()
         while process.poll() is None:
-            now = _used(process.pid)
+            now = used_by(process.pid)
             if now > used:
                 moved = time.monotonic()
             used = max(used, now)
@@ -65,7 +65,7 @@ def _waited_for() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _used(session: int) -> float:
+def used_by(session: int) -> float:
     """Processor seconds of the session's processes, and of children that they have waited for."""
     return sum(_ticks(entry, session) for entry in Path("/proc").iterdir() if entry.name.isdigit()) / TICK
 

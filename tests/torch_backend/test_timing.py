@@ -5,6 +5,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="pip install tilec[torch]")
 
 from tests.torch_backend.timing.__main__ import Result, line  # noqa: E402
+from tests.torch_backend.timing.cost import Cost  # noqa: E402
+from tests.torch_backend.timing.costs import line as cost_line  # noqa: E402
 from tests.torch_backend.timing.timed import Made, difference  # noqa: E402
 
 
@@ -15,6 +17,13 @@ def test_differences_are_relative_and_infinite_where_results_differ_in_kind():
     assert difference(torch.tensor([[1.0, -4.0]]), exact) == float("inf")
     assert difference(torch.tensor([1, 2]), torch.tensor([1, 2])) == 0
     assert difference(torch.tensor([1, 2]), torch.tensor([1, 3])) == float("inf")
+
+
+def test_costs_are_told_of_what_they_are_measured_of():
+    ours, theirs = Cost(3.0, 110, 100, 2), Cost(2.0, 10, 100, 1)
+    assert cost_line("bert", {"tilec": ours, "inductor": theirs}) == "| bert | 3.0, 2.0 | 1.50 | 2, 1 |  |"
+    assert cost_line("large words", {"tilec": ours, "inductor": theirs}) == "| large words |  |  | 2, 1 | 1.10, 0.10 |"
+    assert cost_line("bert", {"tilec": ours, "inductor": "no"}) == "| bert | 3.0, - |  | 2, - |  |\n\ninductor: no\n"
 
 
 def test_a_peer_that_is_wrong_does_not_count():

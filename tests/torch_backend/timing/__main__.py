@@ -17,7 +17,9 @@ from statistics import geometric_mean, median
 from tempfile import TemporaryDirectory
 
 from tests.torch_backend.models import CASES
+from tests.torch_backend.timing import costs
 from tests.torch_backend.timing.cases import QUANTISED
+from tests.torch_backend.timing.cost import COSTS
 from tests.torch_backend.timing.timed import Made, Timed
 from tests.torch_models.environment import interpreter
 from tilec.artifact import write_bytes
@@ -73,14 +75,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=0.05, help="of a round (default: 0.05)")
     parser.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS, help=f"default: {' '.join(PEERS)}")
     parser.add_argument("--quantised", action="store_true", help="modules with weights of torchao beside its kernels")
+    parser.add_argument("--costs", action="store_true", help="first calls, compilations and memory beside inductor's")
     parser.add_argument("--json", type=Path, help="write everything there")
     asked = parser.parse_args(arguments)
-    listed = list(QUANTISED if asked.quantised else CASES)
+    listed = list(QUANTISED if asked.quantised else COSTS if asked.costs else CASES)
     if unknown := [name for name in asked.modules if name not in listed]:
         parser.error(f"no module {', '.join(unknown)}; there are {', '.join(listed)}")
     if asked.quantised and not find_spec("torchao"):
         python = str(interpreter())
         os.execv(python, [python, "-m", "tests.torch_backend.timing", *arguments])
+    if asked.costs:
+        return costs.main(asked)
     done = []
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
     with TemporaryDirectory(prefix="tilec-torch-") as scratch, ExitStack() as stack:
