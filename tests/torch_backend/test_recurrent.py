@@ -14,6 +14,7 @@ from torch import nn  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402
 
 from tilec.torch_backend import compiled_graph, recurrent  # noqa: E402
+from tilec.torch_backend.exported_program import translated_program  # noqa: E402
 
 pytestmark = pytest.mark.feature("B18")
 
@@ -137,5 +138,5 @@ def test_programs_of_one_length_need_no_capture():
     module = nn.GRU(4, 3, batch_first=True).eval()
     x = torch.randn(2, 5, 4)
     program = torch.export.export(module, (x,))
-    model = tilec.from_exported(program)._exported.translated.model
+    model = translated_program(program, "program", False).model
     assert "GRU" in {node.op_type for node in model.graph.node}

@@ -88,28 +88,49 @@ def _plainly(
     by around it. The last results, from the last one on, are copied into the inputs that are `targets`."""
     given, made = [f"i{n}" for n in range(len(inputs))], [f"o{n}" for n in range(len(outputs))]
     returned, copied = results[: len(results) - len(targets)], results[len(results) - len(targets) :]
-    writes = zip(targets, [n for n in reversed(copied) if n is not None], strict=True)
+    writes = list(zip(targets, [n for n in reversed(copied) if n is not None], strict=True))
+    kept = {n for target, n in writes if n not in returned and _moves(inputs[target], outputs[n])}
     lines = [
         "def run(inputs):",
         f" {''.join(f'{name}, ' for name in given)}= inputs" if given else " pass",
         *(f" require({name}, {shape!r}, {strides!r})" for name, (shape, strides, _) in zip(given, inputs, strict=True)),
-        *(f" {name} = empty(*w{n})" for n, name in enumerate(made)),
-        f" job(({''.join(f'a{name} := address({name}), ' for name in (*given, *made))}))",
+        *(_made(n, n in kept) for n in range(len(outputs))),
+        f" job(({''.join(f'a{name} := address({name}), ' for name in given)}{''.join(f'a{name}, ' for name in made)}))",
         *(_copy(target, inputs[target], n, outputs[n]) for target, n in writes),
+        *(f" kept{n}.append((o{n}, ao{n}))" for n in kept),
         f" return [{', '.join('None' if n is None else made[n] for n in returned)}]",
     ]
     names = {"require": _require, "empty": _empty, "address": _address, "job": job, "move": memmove, "copy": _copy_to}
-    names |= {f"w{n}": each for n, each in enumerate(outputs)}
+    names |= {f"w{n}": each for n, each in enumerate(outputs)} | {f"kept{n}": [] for n in kept}
     exec("\n".join(lines), names)
     run: Run = names["run"]
     return run
 
 
+def _made(output: int, is_kept: bool) -> str:
+    """The lines that allocate an output, with its address; one that nobody else gets to see is kept for later calls,
+    one for each thread that calls at that time."""
+    made = f"o{output} = empty(*w{output}); ao{output} = address(o{output})"
+    if not is_kept:
+        return f" {made}"
+    return f" try: o{output}, ao{output} = kept{output}.pop()\n except IndexError: {made}"
+
+
 def _copy(target: int, wanted: Allocated, output: int, made: Allocated) -> str:
     """The line that copies an output into an input."""
-    shape, strides, dtype = made
-    size = prod(shape) * dtype.itemsize
-    is_dense = 1 + sum((extent - 1) * step for extent, step in zip(shape, strides, strict=True)) == prod(shape)
-    if made == wanted and is_dense and size <= MOVED:
-        return f" move(ai{target}, ao{output}, {size})"
+    if _moves(wanted, made):
+        return f" move(ai{target}, ao{output}, {_size(made)})"
     return f" copy(i{target}, o{output})"
+
+
+def _moves(wanted: Allocated, made: Allocated) -> bool:
+    """Whether one call of C copies an output into an input."""
+    shape, strides, _ = made
+    is_dense = 1 + sum((extent - 1) * step for extent, step in zip(shape, strides, strict=True)) == prod(shape)
+    return made == wanted and is_dense and _size(made) <= MOVED
+
+
+def _size(tensor: Allocated) -> int:
+    shape, _, dtype = tensor
+    size: int = prod(shape) * dtype.itemsize
+    return size
