@@ -18,7 +18,7 @@ from tilec.codegen.cpu.kernel_ir import KernelIR
 from tilec.errors import TilecError
 from tilec.pipeline import Job, compile_model
 from tilec.pipeline.kernels_ahead import kernels_ahead
-from tilec.scheduler.parallel.child_process import without_children
+from tilec.spec.cpus import without_children
 
 pytestmark = [
     pytest.mark.feature("A17"),

@@ -18,7 +18,7 @@ from tilec.pipeline.sweep import sweep
 from tilec.pipeline.workers import _on, in_turn, workers_of
 from tilec.progress import unseen
 from tilec.report.sweep import sweep_csv
-from tilec.scheduler.parallel.child_process import process_count
+from tilec.spec.cpus import process_count
 from tilec.spec.located import parse_yaml, validate
 from tilec.spec.recipe import CodegenOptions
 from tilec.spec.sweep import SweepRecipe

@@ -23,3 +23,15 @@ def test_the_load_stands_in_where_the_system_keeps_no_times(tmp_path: Path, monk
     monkeypatch.setattr(cpus, "usable_cpus", lambda: [0, 1])
     monkeypatch.setattr(os, "getloadavg", lambda: (0.5, 0.0, 0.0))
     assert cpus.idle_share(stat=tmp_path / "none") == 0.75
+
+
+def test_work_is_divided_where_processes_can_be_copied_and_others_need_no_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cpus, "usable_cpus", lambda: [0, 1, 2])
+    monkeypatch.setattr(cpus.sys, "platform", "linux")
+    assert cpus.process_count() == 3
+    with cpus.without_children():
+        assert cpus.process_count() == 1
+    monkeypatch.setattr(cpus.sys, "platform", "darwin")
+    assert cpus.process_count() == 1

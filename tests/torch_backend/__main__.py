@@ -13,7 +13,7 @@ import tempfile
 from contextlib import nullcontext
 
 from tilec.api import compiling, worker
-from tilec.scheduler.parallel.child_process import without_children
+from tilec.spec.cpus import without_children
 from tilec.torch_backend import backend
 from torch_backend.function_judge import judged, share
 from torch_backend.functions import FUNCTIONS

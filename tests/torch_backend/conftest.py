@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 
 from tilec.api import compiling, in_background, warn_once, worker
-from tilec.scheduler.parallel.child_process import without_children
+from tilec.spec.cpus import without_children
 
 
 @pytest.fixture(autouse=True)

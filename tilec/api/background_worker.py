@@ -24,7 +24,7 @@ from tilec.artifact import SETTLED, decode
 from tilec.background import Status, tell
 from tilec.calls_ahead import end_with
 from tilec.errors import TilecError, UnsupportedError
-from tilec.scheduler.parallel.child_process import without_children
+from tilec.spec.cpus import without_children
 
 if TYPE_CHECKING:
     from tilec.progress import Advance

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def kernels_ahead(job: Job) -> Iterator[Job]:
     """The job with as many processes as the search may use; the job as it is where that is one."""
     from tilec.calls_ahead import CallsAhead
-    from tilec.scheduler.parallel.child_process import process_count
+    from tilec.spec.cpus import process_count
 
     count = process_count()
     if count == 1:

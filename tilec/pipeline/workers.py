@@ -127,7 +127,7 @@ def _on(client: Any) -> Workers:
 
 def _done(function: Callable[[Item], Result], item: Item) -> Result:
     """A task on a worker, which shares its machine with others."""
-    from tilec.scheduler.parallel.child_process import without_children
+    from tilec.spec.cpus import without_children
 
     with without_children():
         return function(item)

@@ -1,8 +1,14 @@
 """The processors that this process may use, on systems that tell and on those that do not."""
 
 import os
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+
+_ALONE: ContextVar[bool] = ContextVar("alone", default=False)
 
 
 def usable_cpus() -> list[int]:
@@ -10,6 +16,22 @@ def usable_cpus() -> list[int]:
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
+
+
+def process_count() -> int:
+    """Number of processes among which work may be divided."""
+    forks = sys.platform == "linux" and hasattr(os, "fork")
+    return len(usable_cpus()) if forks and not _ALONE.get() else 1
+
+
+@contextmanager
+def without_children() -> Iterator[None]:
+    """Inside, work is divided among no processes: others have the rest of the machine."""
+    token = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
 
 
 def idle_share(seconds: float = 0.1, stat: Path = Path("/proc/stat")) -> float:

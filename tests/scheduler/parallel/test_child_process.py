@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from tilec.scheduler.parallel import child_process as module
-from tilec.scheduler.parallel.child_process import in_child_process, process_count
+from tilec.scheduler.parallel.child_process import in_child_process
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
 
@@ -91,10 +91,3 @@ def test_an_orphan_ends() -> None:
 def test_a_process_that_cannot_be_copied_finds_nothing() -> None:
     with mock.patch.object(module, "_copied", side_effect=BlockingIOError), in_child_process(lambda: 1) as answer:
         assert answer() is None
-
-
-def test_one_process_where_none_can_be_copied() -> None:
-    with mock.patch.object(module, "usable_cpus", return_value=[0, 1, 2]):
-        assert process_count() == 3
-        with mock.patch.object(sys, "platform", "darwin"):
-            assert process_count() == 1

@@ -15,9 +15,10 @@ from typing import Any
 
 from tilec.ir.plan import Refusal
 from tilec.scheduler.fusion.group_costs import GroupCosts
-from tilec.scheduler.parallel.child_process import in_child_process, process_count
+from tilec.scheduler.parallel.child_process import in_child_process
 from tilec.scheduler.parallel.work_partition import partition_work
 from tilec.scheduler.trace import Advance, no_advance
+from tilec.spec.cpus import process_count
 
 
 def partition_intervals(costs: GroupCosts, patience: int, advance: Advance = no_advance) -> tuple[tuple[int, ...], ...]:

@@ -9,33 +9,12 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from tilec.calls_ahead import end_with
-from tilec.spec.cpus import usable_cpus
-
-_ALONE: ContextVar[bool] = ContextVar("alone", default=False)
-
-
-def process_count() -> int:
-    """Number of processes that the search may use."""
-    forks = sys.platform == "linux" and hasattr(os, "fork")
-    return len(usable_cpus()) if forks and not _ALONE.get() else 1
-
-
-@contextmanager
-def without_children() -> Iterator[None]:
-    """Inside, the search uses one process: others have the rest of the machine."""
-    token = _ALONE.set(True)
-    try:
-        yield
-    finally:
-        _ALONE.reset(token)
 
 
 @contextmanager
