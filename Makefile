@@ -88,6 +88,8 @@ exports: $(READY) ## compile and run small models that PyTorch exports with open
 language-models: $(READY) ## decode small language models in the forms of their exporters, e.g. ARGS="qwen3.int4 llama"
 	@$(BIN)/python -m tests.language_models $(ARGS)
 
+compile-times: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
+compile-times: export PYTHONDONTWRITEBYTECODE :=
 compile-times: $(READY) ## processor seconds of compilations, cold and again, e.g. ARGS="bert-base --device a100"
 	@$(BIN)/python -m tests.compile_times $(ARGS)
 

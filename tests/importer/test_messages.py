@@ -6,7 +6,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tilec.importer.element_types import ELEMENT_TYPES, element_type_name
 from tilec.importer.messages import MODEL, read_message
-from tilec.importer.wire import WireError
+from tilec.wire import WireError
 
 
 def typed(elem, shape):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from tilec.importer.wire import BYTES, FIXED32, FIXED64, VARINT, fields
+from tilec.wire import BYTES, FIXED32, FIXED64, VARINT, fields
 
 Random = np.random.Generator
 

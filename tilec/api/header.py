@@ -106,7 +106,7 @@ def read_header(path: Path, freed: Iterable[str] = ()) -> Header:
 def _structure(path: Path) -> tuple[Any, Sequence[Any]]:
     """The model without its nodes, and its initializers without their values."""
     from tilec.importer.messages import MODEL, read_message
-    from tilec.importer.wire import WireError
+    from tilec.wire import WireError
 
     with suppress(OSError, ValueError, WireError), path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -15,11 +15,8 @@ from tilec.errors import ConfigError, UsageError, unreadable
 from tilec.importer.element_types import ELEMENT_TYPES
 from tilec.importer.sparse import dense
 from tilec.importer.weights import Files, Stored, stored, whole
-from tilec.importer.wire import BYTES, Buffer, Field, WireError, fields
-
-GRAPH = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number
-INITIALIZER = onnx.GraphProto.DESCRIPTOR.fields_by_name["initializer"].number
-RAW_DATA = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
+from tilec.model_skeleton import model_skeleton
+from tilec.wire import BYTES, Buffer, WireError
 
 _RERUN = "Export or download the model again."
 
@@ -87,7 +84,7 @@ def load_structure(path: Path) -> Structure:
     """
     data = _map(path)
     try:
-        proto, tensors = _skeleton(data)
+        proto, tensors = model_skeleton(data)
     except WireError as error:
         if error.truncated and _begins_like_a_model(data):
             raise ConfigError(f"the file is truncated: {error}", str(path), _RERUN) from error
@@ -145,41 +142,3 @@ def _is_text(graph: Any) -> bool:
     names += [port.name for port in (*graph.input, *graph.output)]
     names += [d.dim_param for port in graph.input for d in port.type.tensor_type.shape.dim]
     return all(isinstance(name, str) for name in names)
-
-
-def _skeleton(data: Buffer) -> tuple[Any, list[tuple[Any, tuple[int, int] | None]]]:
-    """The model without initializers; every initializer without raw bytes, and the range of these."""
-    proto = onnx.ModelProto()
-    rest: list[bytes] = []
-    graph_parts: list[bytes] = []
-    tensors: list[tuple[Any, tuple[int, int] | None]] = []
-    has_graph = False
-    for field in fields(data, 0, len(data)):
-        if field.number != GRAPH or field.wire != BYTES:
-            rest.append(data[field.begin : field.end])
-            continue
-        has_graph = True
-        for inner in fields(data, field.start, field.end):
-            if inner.number == INITIALIZER and inner.wire == BYTES:
-                tensors.append(_tensor(data, inner))
-            else:
-                graph_parts.append(data[inner.begin : inner.end])
-    proto.ParseFromString(b"".join(rest))
-    if has_graph:
-        graph = onnx.GraphProto()
-        graph.ParseFromString(b"".join(graph_parts))
-        proto.graph.CopyFrom(graph)
-    return proto, tensors
-
-
-def _tensor(data: Buffer, field: Field) -> tuple[Any, tuple[int, int] | None]:
-    raw = None
-    parts: list[bytes] = []
-    for inner in fields(data, field.start, field.end):
-        if inner.number == RAW_DATA and inner.wire == BYTES:
-            raw = (inner.start, inner.end)
-        else:
-            parts.append(data[inner.begin : inner.end])
-    tensor = onnx.TensorProto()
-    tensor.ParseFromString(b"".join(parts))
-    return tensor, raw

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tilec.importer.wire import BYTES, VARINT, Buffer, Field, WireError, fields
+from tilec.wire import BYTES, VARINT, Buffer, Field, WireError, fields
 
 NUMBER, TEXT = "number", "text"
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer.element_types import ELEMENT_TYPES, LEFT_TO_ONNXRUNTIME, element_type_name
-from tilec.importer.wire import Buffer
 from tilec.ir.graph import WeightRef
 from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.ir.words import pack_codes, unpack_codes
+from tilec.wire import Buffer
 
 _DAMAGED = "The file is damaged; export it again."
 

@@ -15,7 +15,8 @@ import onnx
 from tilec.errors import TilecError
 from tilec.spec.recipe import AccuracyOptions
 from tilec.verify.cases import Case
-from tilec.verify.float_model import with_exact_products, without_rounding
+from tilec.verify.float_model import dequantises, with_exact_products, without_rounding
+from tilec.verify.model_structure import model_structure
 from tilec.verify.outcome import Outcome
 from tilec.verify.references import PATIENCE
 from tilec.verify.remote import Remote
@@ -44,9 +45,12 @@ def accuracy_report(model: Path, cases: Sequence[Case], quantised: Sequence[Mapp
 
     `quantised` are the outputs of the reference in each case.
     """
+    units = any(each.unit for each in cases[0].plan.roundings.values())
+    if not units and not dequantises(model_structure(model)):
+        return {}
     proto = onnx.load(str(model), load_external_data=False)
     floats = without_rounding(proto, model.parent)
-    if any(each.unit for each in cases[0].plan.roundings.values()):
+    if units:
         floats = with_exact_products(floats or proto)
     if floats is None:
         return {}

@@ -18,6 +18,11 @@ from tilec.verify.inputs import Array
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 
 
+def dequantises(model: ModelProto) -> bool:
+    """Whether a node of the model dequantises, as each has that `without_rounding` replaces."""
+    return any(_is(node, "DequantizeLinear") for node in model.graph.node)
+
+
 def without_rounding(model: ModelProto, folder: Path) -> ModelProto | None:
     """The model with its pairs of QuantizeLinear and DequantizeLinear of equal parameters replaced by limits of the
     range, which some of them stand for a Relu with; None for a model without such pairs. `folder` holds its data."""

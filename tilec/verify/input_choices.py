@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
-import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from tilec.verify.inputs import Array, Choices
+from tilec.verify.model_structure import model_structure
 
 _ALIASES = frozenset({"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators whose result has the values of their first input."""
@@ -27,7 +27,7 @@ def compared_values(model: Path) -> Choices:
 
     Inputs that are only compared with 0 and 1, as masks are, are left out.
     """
-    graph = onnx.load(str(model), load_external_data=False).graph
+    graph = model_structure(model).graph
     inputs = {port.name for port in graph.input if port.type.tensor_type.elem_type in _INTEGERS}
     if not inputs:
         return ()

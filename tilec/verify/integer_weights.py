@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import onnx
 from onnx import AttributeProto, TensorProto
 
 from tilec.verify.input_choices import nested_graphs
+from tilec.verify.model_structure import model_structure
 
 
 def has_int8_weights(model: Path) -> bool:
     """Whether the model or a graph in it has a constant of type int8."""
-    graphs = list(nested_graphs(onnx.load(str(model), load_external_data=False).graph))
+    graphs = list(nested_graphs(model_structure(model).graph))
     constants = [tensor for graph in graphs for tensor in graph.initializer]
     attributes = (a for graph in graphs for node in graph.node for a in node.attribute)
     constants += [attribute.t for attribute in attributes if attribute.type == AttributeProto.TENSOR]

@@ -4,7 +4,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from tilec.importer.wire import BYTES, VARINT, WireError, fields
+from tilec.wire import BYTES, VARINT, WireError, fields
 
 
 def _model() -> bytes:
