@@ -76,15 +76,15 @@ def test_rows_of_a_window_differ_between_batches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bits", [4, 8])
-@pytest.mark.parametrize("mode", ["PER_TENSOR", "PER_CHANNEL"])
+@pytest.mark.parametrize("shape", [(1,), (32,), (1, 2, 1, 16)], ids=["one", "row", "heads"])
 @pytest.mark.parametrize("capacity", [0, 6, 12])
-def test_caches_of_few_bits(tmp_path: Path, bits: int, mode: str, capacity: int) -> None:
+def test_caches_of_few_bits(tmp_path: Path, bits: int, shape: tuple[int, ...], capacity: int) -> None:
     """A prompt into an empty cache, a step that adds a row to a full one, and one with room for more."""
     width, kind, new = (16, "int8", 1) if bits == 8 else (8, "uint8", 1)
     new = new if capacity else 5
     total = {0: 5, 6: 7, 12: 9}[capacity]
     past: Arrays = [integers(kind, 1, 2, capacity, width, seed=n) for n in (1, 2)]
-    shape = (1,) if mode == "PER_TENSOR" else (1, 2, 1, 16)
+    mode = "PER_TENSOR" if shape == (1,) else "PER_CHANNEL"
     scale = np.random.default_rng(5).uniform(0.5, 1, shape).astype(np.float32) * (0.02 if bits == 8 else 0.3)
     rest: Arrays = [*([None] * 5), scale, scale * np.float32(1.5)]
     arrays: Arrays = [*tokens(1, new), *past, *lengths([total - 1], total), *rest]

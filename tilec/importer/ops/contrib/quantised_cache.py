@@ -31,7 +31,7 @@ def quantised(op: Op, new: Value, scale: Value, bits: int, part: str) -> Value:
     vb, vn, vs, vh = (axis.var for axis in axes)
 
     def real(channel: Expr) -> Expr:
-        x, s = new.access((vb, vn, vs, channel)), _scale(scale, vn, channel)
+        x, s = new.access((vb, vn, vs, channel)), _scale(op, scale, (vn, channel), (new.shape[1], new.shape[3]))
         return formula("round(x / s)", x=x if new.ttype == "f32" else formula("f32(x)", x=x), s=s)
 
     if bits == 8:
@@ -52,15 +52,21 @@ def dequantised(op: Op, cache: Value, scale: Value, bits: int, ttype: str, part:
     else:
         byte = cache.access((vb, vn, vt, formula("c // 2", c=vh)))
         code = formula("bitand(shr(i32(x), i32(c % 2 * 4)), 15) - 8", x=byte, c=vh)
-    number = formula("f32(q) * s", q=code, s=_scale(scale, vn, vh))
+    number = formula("f32(q) * s", q=code, s=_scale(op, scale, (vn, vh), (cache.shape[1], width)))
     return op.emit(axes, number if ttype == "f32" else formula(f"{ttype}(x)", x=number), ttype, part=part)
 
 
-def _scale(scale: Value, head: Expr, channel: Expr) -> Expr:
-    """The scale of a head's channel."""
+def _scale(op: Op, scale: Value, place: tuple[Expr, Expr], extents: tuple[Expr, Expr]) -> Expr:
+    """The scale of a head's channel; onnxruntime-genai's builder writes those of all heads in one row."""
+    head, channel = place
     if size_of(scale.shape) == Const(1):
         return scale.access([Const(0)] * scale.rank)
+    if scale.rank == 1:
+        every = formula("n * w", n=extents[0], w=extents[1])
+        op.require_same(scale.shape[0], every, "scales and the channels of all heads of a cache")
+        return scale.access([formula("n * w + c", n=head, w=extents[1], c=channel)])
     if scale.rank != 4:
-        raise ShapeError(f"scales {shape_text(scale.shape)} of a cache, not one, and not [1, heads, 1, channels]")
-    place = (Const(0), head, Const(0), channel)
-    return scale.access([Const(0) if n == Const(1) else i for i, n in zip(place, scale.shape, strict=True)])
+        told = f"scales {shape_text(scale.shape)} of a cache"
+        raise ShapeError(f"{told}, not one, not [heads * channels], and not [1, heads, 1, channels]")
+    at = (Const(0), head, Const(0), channel)
+    return scale.access([Const(0) if n == Const(1) else i for i, n in zip(at, scale.shape, strict=True)])
