@@ -79,15 +79,16 @@ def test_rows_of_a_window_differ_between_batches(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", [(1,), (32,), (1, 2, 1, 16)], ids=["one", "row", "heads"])
 @pytest.mark.parametrize("capacity", [0, 6, 12])
 def test_caches_of_few_bits(tmp_path: Path, bits: int, shape: tuple[int, ...], capacity: int) -> None:
-    """A prompt into an empty cache, a step that adds a row to a full one, and one with room for more."""
+    """A prompt into an empty cache, a step that adds a row to a full one, and two with room for more."""
+    batch = 2 if capacity == 12 else 1
     width, kind, new = (16, "int8", 1) if bits == 8 else (8, "uint8", 1)
     new = new if capacity else 5
     total = {0: 5, 6: 7, 12: 9}[capacity]
-    past: Arrays = [integers(kind, 1, 2, capacity, width, seed=n) for n in (1, 2)]
+    past: Arrays = [integers(kind, batch, 2, capacity, width, seed=n) for n in (1, 2)]
     mode = "PER_TENSOR" if shape == (1,) else "PER_CHANNEL"
     scale = np.random.default_rng(5).uniform(0.5, 1, shape).astype(np.float32) * (0.02 if bits == 8 else 0.3)
     rest: Arrays = [*([None] * 5), scale, scale * np.float32(1.5)]
-    arrays: Arrays = [*tokens(1, new), *past, *lengths([total - 1], total), *rest]
+    arrays: Arrays = [*tokens(batch, new), *past, *lengths([total - 1] * batch, total), *rest]
     named = {**HEADS, "k_quant_type": mode, "v_quant_type": mode, "kv_cache_bit_width": bits}
     path, feeds = model(tmp_path, "GroupQueryAttention", arrays, 3, (6, 12, 13), **named)
     found, wanted = run(import_model(path), tmp_path, feeds), onnxruntime(path, feeds)

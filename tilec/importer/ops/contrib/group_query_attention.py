@@ -185,12 +185,12 @@ def _present(op: Op, past: Value | None, new: Value, earlier: Value, total: Expr
 
 def _first_rows(op: Op, cache: Value, total: Expr, last: Value, part: str) -> Value:
     """The rows of a cache `[b, n, t, h]` up to the last token: those behind are no keys. In batches of different sizes
-    the rows behind the last token of each are zeros, since anything may lie there."""
+    the rows behind the last token of each are zeros, since anything may lie there; all codes are numbers."""
     if cache.shape[2] == total:
         return cache
     axes = op.axes_of((*cache.shape[:2], total, cache.shape[3]))
     row: Expr = cache.access([axis.var for axis in axes])
-    if axes[0].extent != Const(1):
+    if axes[0].extent != Const(1) and is_float(cache.ttype):
         there: dict[str, Expr] = {"t": axes[2].var, "last": last.access([axes[0].var])}
         row = formula("where(t <= last, x, 0.0)", x=row, **there)
     return op.emit(axes, row, cache.ttype, part=part)
