@@ -6,6 +6,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import blas_threads  # noqa: F401
 import hypothesis
@@ -15,6 +16,7 @@ from hosts import HOSTS, MEASURED, install
 from ledger import load, problems, table, unclaimed
 from left_out import unexpected
 from slow_cases import UNKNOWN, mark_slow
+from together import Together
 
 # Every run draws the same examples; `--hypothesis-profile=anew` (`make test-all`) draws others, and more (examples.py).
 hypothesis.settings.register_profile("tilec", deadline=None, derandomize=True)
@@ -87,6 +89,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.freeze()
     gc.set_threshold(100_000, 20, 50)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together | None:
+    """Files stay in one process with `--dist loadfile`, and some folders do."""
+    return Together(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 FIRST = ("acceptance", "safety", "zoo", "replay", "scheduler", "codegen", "bench")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import hypothesis
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 Test = TypeVar("Test", bound=Callable[..., Any])
@@ -25,3 +26,8 @@ def examples(count: int, seed: int) -> Callable[[Test], Test]:
         return settings(max_examples=MORE * count, suppress_health_check=SLOW)
     quick = settings(max_examples=count, database=None, phases=[Phase.generate], suppress_health_check=SLOW)
     return lambda test: hypothesis.seed(seed)(quick(test))
+
+
+def seeds(quick: int, every: int) -> list[Any]:
+    """The seeds of a test below `every`, as parameters; those from `quick` on are slow."""
+    return [*range(quick), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(quick, every))]

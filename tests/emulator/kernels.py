@@ -1,6 +1,5 @@
 """Kernels in the words of the tile primitives, to run in the emulator, and what they compute."""
 
-import os
 import shutil
 import time
 from functools import cache
@@ -11,6 +10,7 @@ import pytest
 
 from tilec.codegen import gpu
 from tilec.emulator import EmulatedKernel, Region, build_kernels
+from tilec.verify import on_emulator
 
 needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler")
 
@@ -120,8 +120,8 @@ HEADER = (Path(gpu.__file__).parent / "tile.h").read_text()
 
 @cache
 def emulator_cache():
-    """The folder of what all processes build, by content: the emulator's own code once. What is old goes."""
-    folder = Path(os.environ["XDG_CACHE_HOME"]) / "emulator-of-tests"
+    """The folder of what all processes build, `verify` too, by content: the emulator itself once. Old files go."""
+    folder = on_emulator.emulator_cache()
     for path in folder.glob("*.[os]*"):
         if path.stat().st_mtime < time.time() - KEPT:
             path.unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,6 @@ from fuzz.worker import Worker
 
 CASES = sorted(path.parent for path in (Path(__file__).parent / "cases").glob("*/model.onnx"))
 MODELS, NODES = 24, 12
-
-
-@pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    with Worker() as process:
-        yield process
 
 
 @pytest.mark.slow_cases(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,12 +20,6 @@ from tilec.ir.verify.graph import check_graph
 
 IMPORTED, COMPILED, NODES = 24, 4, 8
 CASES = sorted(path.parent for path in (Path(__file__).parent / "open_cases").glob("*/model.onnx"))
-
-
-@pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    with Worker() as process:
-        yield process
 
 
 def described(model: OpenModel) -> str:

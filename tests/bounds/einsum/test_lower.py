@@ -7,6 +7,7 @@ from math import prod, sqrt
 import pytest
 
 from bounds import walk
+from tests.examples import seeds
 from tilec.bounds.einsum.einsum import einsum_of, parse_einsum
 from tilec.bounds.einsum.lower import LowerBound, compulsory, digits, lb, product_sizes
 from tilec.bounds.einsum.oro import oro
@@ -58,7 +59,7 @@ def test_only_matrix_products_have_the_bound(text: str, extents: dict[str, int],
     assert product_sizes(parse_einsum(text, extents)) == sizes
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(30, 100))
 def test_elements_of_an_index_are_its_different_values(seed: int) -> None:
     rng = random.Random(seed)
     extents = {dim: rng.choice((1, 1, 2, 3, 4, 5)) for dim in "abc"}
@@ -69,7 +70,7 @@ def test_elements_of_an_index_are_its_different_values(seed: int) -> None:
     assert compulsory(parse_einsum(f"y[a,b,c] = x[{index}]", extents)) == len(values) + prod(extents.values())
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(20, 60))
 def test_digits_are_what_the_values_of_an_index_tell(seed: int) -> None:
     rng = random.Random(seed)
     extents = {dim: rng.randint(1, 4) for dim in "abc"}
@@ -115,7 +116,7 @@ def test_convolutions_have_no_bound_but_compulsory_traffic() -> None:
     assert bound == LowerBound(58 * 58 * 64 + 9 * 64 * 64 + 56 * 56 * 64, "compulsory")
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", seeds(50, 200))
 def test_the_bound_stays_below_every_curve(seed: int) -> None:
     einsum = walk.random_einsum(seed)
     for point in (*oro(einsum).points, *oro_plus(einsum).points):

@@ -125,7 +125,7 @@ def test_edited_decisions_change_the_kernel_and_not_its_results(tmp_path: Path) 
     known = {name: decided(case) for name, case in MODELS.items()}
     added: list[str] = []
     changed = 0
-    while len(added) < 10:
+    while len(added) < 6:
         name = draw.choice(sorted(MODELS))
         plan, variant, program = known[name]
         edited = edit(edit(variant, plan, draw), plan, draw)
@@ -140,7 +140,7 @@ def test_edited_decisions_change_the_kernel_and_not_its_results(tmp_path: Path) 
             KernelContext(program, AVX512, decisions=decisions)
         )
     assert codes.keys() >= {"vector", "unroll", "accumulators"}
-    assert changed >= 5
+    assert changed >= 3
     for number, (name, results) in enumerate(zip(added, batch.run(tmp_path), strict=True)):
         expected = MODELS[name].reference(MODELS[name].arrays(number))
         for tensor, value in results.items():

@@ -4,11 +4,13 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from scheduler.graphs import make_graph
 from scheduler.models import attention
 from scheduler.running import device
 
 from tilec.codegen.backend import backend_of
 from tilec.errors import UnsupportedError
+from tilec.ir.graph import Graph
 from tilec.ir.plan import PlanLevel
 from tilec.scheduler.schedule import schedule
 from tilec.spec.recipe import ScheduleOptions
@@ -16,15 +18,28 @@ from tilec.spec.recipe import ScheduleOptions
 pytestmark = pytest.mark.feature("A15")
 
 
-@pytest.mark.slow_cases("a100")
+SMALL = make_graph(
+    {"x": (24, 16)},
+    [
+        ("a[m, n] = sum(k, x[m, k] * w[k, n])", {"m": 24, "n": 20, "k": 16}),
+        ("t[m] = max(n, a[m, n])", {"m": 24, "n": 20}),
+        ("y[m, n] = exp(a[m, n] - t[m])", {"m": 24, "n": 20}),
+    ],
+    ["y"],
+    {"w": (16, 20)},
+)
+
+
+@pytest.mark.slow_cases("attention-a100", "attention-mi250", "small-a100")
 @pytest.mark.parametrize("name", ["a100", "mi250"])
-def test_a_plan_with_code_stays(name: str) -> None:
+@pytest.mark.parametrize("graph", [attention(), SMALL], ids=["attention", "small"])
+def test_a_plan_with_code_stays(graph: Graph, name: str) -> None:
     spec, asked = device(name), []
     backend = backend_of(spec)
     assert backend is not None
     assert backend.decide is not None
     decide = partial(backend.decide, spec)
-    graph, options = attention(), ScheduleOptions(bounds=False)
+    options = ScheduleOptions(bounds=False)
     plan = schedule(graph, spec, options, decide=lambda *kernel: asked.append(kernel) or decide(*kernel))
     assert plan == schedule(graph, spec, options)
     with_one_more, groups, program = asked[0]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from scheduler.graphs import make_graph
 from scheduler.models import attention
 from scheduler.running import tiny
 
@@ -208,7 +209,10 @@ def test_a_record_keeps_what_the_search_predicted() -> None:
         return kept[-1]
 
     tuner = Tuner(Tuning(Record(), HERE, 4, lambda plans: [1e-6] * len(plans), keep))
-    schedule(attention(), tiny(), tuner=tuner)
+    sizes = {"m": 48, "n": 40, "k": 32, "p": 24}
+    texts = ("a[m, n] = sum(k, x[m, k] * w[k, n])", "b[m, n] = tanh(a[m, n])", "y[m, p] = sum(n, b[m, n] * v[n, p])")
+    graph = make_graph({"x": (48, 32)}, [(t, sizes) for t in texts], ["y"], {"w": (32, 40), "v": (40, 24)})
+    schedule(graph, tiny(), tuner=tuner)
     predictions = [[trial.predicted for trial in entry.trials] for entry in kept[-1].entries.values()]
     assert predictions
     assert all(0 < min(times) == times[0] for times in predictions)
