@@ -18,6 +18,7 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TorchDynamoException, exceptions_allowed_to_be_fallback
 from torch._functorch._aot_autograd.descriptors import PlainAOTInput, SubclassGetAttrAOTInput
+from torch._functorch._aot_autograd.schemas import OutputType, ViewAndMutationMeta
 from torch.utils._python_dispatch import _disable_current_modes
 
 from tilec.api.compiling import compiler_started
@@ -140,17 +141,31 @@ def _compile(
     """One functional graph of core ATen operators."""
     if not any(node.op == "call_function" for node in module.graph.nodes):
         return boxed(module)
-    functional = without_writes(module)
-    constants = _constants(functional, statics)
+    context = torch._guards.TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    functional = without_writes(module, _passed(metadata))
+    constants = _constants(functional, statics, metadata)
     with _disable_current_modes():  # parameters are real tensors, not those that tracing pretends
         return compiled_parts(functional, constants, options)
 
 
-def _constants(functional: Functional, statics: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
+def _passed(metadata: ViewAndMutationMeta | None) -> dict[int, int]:
+    """Results that AOTAutograd replaces by an argument, which they are: the positions of both."""
+    if metadata is None:
+        return {}
+    results = enumerate(metadata.output_info, metadata.num_mutated_inp_runtime_indices)
+    return {
+        position: each.base_idx
+        for position, each in results
+        if each.output_type is OutputType.is_input and each.base_idx is not None
+    }
+
+
+def _constants(
+    functional: Functional, statics: Mapping[int, torch.Tensor], metadata: ViewAndMutationMeta | None
+) -> dict[int, torch.Tensor]:
     """Arguments of the functional graph that are parameters or buffers, and not written to; those of one number are
     arguments of what is compiled, too."""
-    context = torch._guards.TracingContext.try_get()
-    metadata = context.fw_metadata if context is not None else None
     written = {*functional.written, *(metadata.mutated_inp_runtime_indices if metadata is not None else ())}
     found: dict[int, torch.Tensor] = {}
     for position, node in enumerate(n for n in functional.module.graph.nodes if n.op == "placeholder"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,9 +44,10 @@ def write(results: list[Any], targets: Sequence[torch.Tensor]) -> list[Any]:
     return results
 
 
-def without_writes(module: fx.GraphModule) -> Functional:
+def without_writes(module: fx.GraphModule, passed: Mapping[int, int]) -> Functional:
     """The graph, without the calls that write to its arguments. What is written and lies in the memory of an argument
-    is copied before, for that may be written, too."""
+    is copied before, for that may be written, too. Results that whoever calls takes from an argument are `passed`, by
+    the position of that: those that are written to it become None."""
     graph = module.graph
     writes = [node for node in graph.nodes if node.target is WRITE]
     if not writes:
@@ -61,7 +62,8 @@ def without_writes(module: fx.GraphModule) -> Functional:
     output = next(node for node in graph.nodes if node.op == "output")
     with graph.inserting_before(output):
         values = [_copied(graph, value) if memory_of(value) in places else value for value in written.values()]
-    output.args = ((*output.args[0], *reversed(values)),)
+    results = [None if each is written.get(passed.get(n, -1)) else each for n, each in enumerate(output.args[0])]
+    output.args = ((*results, *reversed(values)),)
     module.recompile()
     return Functional(module, tuple(written))
 
