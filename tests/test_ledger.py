@@ -44,7 +44,8 @@ def test_table() -> None:
 
 
 OF_CONFTEST = tuple(
-    f"{name}.py" for name in ("conftest", "blas_threads", "budget", "hosts", "ledger", "left_out", "slow_cases")
+    f"{name}.py"
+    for name in ("conftest", "blas_threads", "budget", "hosts", "ledger", "left_out", "slow_cases", "together")
 )
 """The files that every test stands on."""
 
@@ -64,15 +65,7 @@ def test_two():
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     here = Path(__file__).parent
-    for name in (
-        "conftest.py",
-        "hosts.py",
-        "ledger.py",
-        "left_out.py",
-        "slow_cases.py",
-        "budget.py",
-        "blas_threads.py",
-    ):
+    for name in OF_CONFTEST:
         pytester.path.joinpath(name).write_text((here / name).read_text())
     pytester.path.joinpath("features.yaml").write_text(
         "W01: {title: one, status: done}\nW02: {title: two, status: later}\nW03: {title: three, status: later}\n"
