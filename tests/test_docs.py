@@ -18,7 +18,7 @@ from tilec import zoo
 from tilec.analysis.totals import predicted
 from tilec.cli.app import app
 from tilec.cli.plan_origin import plan_of
-from tilec.pipeline.request import declared_ranges
+from tilec.pipeline.request import declared_ranges, declared_scenarios
 from tilec.spec.located import parse_yaml, validate
 from tilec.spec.recipe import CompileRecipe
 from tilec.spec.resolve import parse_device, recipe_source, resolve_device
@@ -106,7 +106,8 @@ def test_examples_of_files_and_programs_are_legal():
             assert validate(TypeSpec, parse_yaml(text, page)).format.endswith(" * 0.5 - 7.0>[32]*f16")
         elif language == "yaml":
             recipe = validate(CompileRecipe, with_type_files(parse_yaml(text, page), None))
-            assert not recipe.shapes or declared_ranges(recipe)["seq"].pivot == 128
+            assert "seq" not in recipe.shapes or declared_ranges(recipe)["seq"].pivot == 128
+            assert recipe.scenarios is None or list(declared_scenarios(recipe)) == ["decode", "prefill", "verify-draft"]
 
 
 def test_every_target_is_in_the_makefile():

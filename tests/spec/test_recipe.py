@@ -53,6 +53,11 @@ def test_what_is_known_of_a_size_is_its_range(known: str, text: str, pivot: int)
         ),
         ("shcedule: {}", "r.yaml:1:1: unknown key 'shcedule'\n  Did you mean 'schedule'?"),
         ("schedule:\n  fussion: none", "r.yaml:2:3: unknown key 'fussion'\n  Did you mean 'fusion'?"),
+        (
+            "scenarios:\n  decode: {seq: past * seq}",
+            "r.yaml:2:17: 'past * seq' is no sum of sizes and numbers, like past + 1",
+        ),
+        ("scenarios:\n  decode: {seq: past +}", "r.yaml:2:17: 'past +' is no size"),
         ("shapes:\n  seq: {devisor: 8}", "r.yaml:2:9: unknown key 'devisor'\n  Did you mean 'divisor'?"),
         (
             "shapes:\n  seq: {divisor: 8, value: 12}",

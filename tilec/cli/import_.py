@@ -67,6 +67,8 @@ def _report(console: Console, job: Job, model: Path, json: bool) -> None:
     """List the nodes that do not compile and what the others demand of sizes. Raises UnsupportedError for any node that
     the recipe does not let fall back."""
     from tilec.importer import Unsupported, UnsupportedModelError, import_model
+    from tilec.ir.scenarios import with_scenarios
+    from tilec.pipeline.request import declared_scenarios
     from tilec.report.sizes import size_lines, sizes_to_json
 
     sizes = {symbol: size for symbol, size in job.shapes.items() if symbol in job.asked}
@@ -74,6 +76,8 @@ def _report(console: Console, job: Job, model: Path, json: bool) -> None:
     graph = None
     try:
         graph = import_model(model, sizes=sizes, fallback="allow", state=job.recipe.state).graph
+        likely = {symbol: entry.likely for symbol, entry in job.ranges.items() if entry.likely}
+        graph = with_scenarios(graph, declared_scenarios(job.recipe), likely, sizes)
         nodes, total = graph.placement.fallback, graph.placement.total
     except UnsupportedModelError as error:
         nodes, total = error.nodes, error.total

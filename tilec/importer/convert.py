@@ -15,6 +15,7 @@ from tilec.artifact import digest_file
 from tilec.artifact.safetensors import pack
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean, several
 from tilec.importer.builder import Builder, SerialLoop, files_of
+from tilec.importer.cache_scenarios import with_cache_scenarios
 from tilec.importer.check import (
     OPSETS,
     attributes_of,
@@ -47,6 +48,7 @@ from tilec.ir.expr import Var
 from tilec.ir.graph import Call, Graph, Placement, Port, Tensor, Unsupported, WeightRef
 from tilec.ir.node_labels import label
 from tilec.ir.pivots import held_pivots, legal_pivots
+from tilec.ir.scenarios import with_scenarios
 from tilec.ir.size_facts import SizeFacts, settled
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
@@ -145,7 +147,8 @@ def import_model(
         name or path.stem, inputs, outputs, builder, fallbacks, scope, model, len(nodes), needed, types, compute
     )
     defaults = defaults_of(model, graph.input)
-    graph = with_states(replace(made.graph, defaults=defaults), state, model.file)
+    graph = with_cache_scenarios(with_states(replace(made.graph, defaults=defaults), state, model.file))
+    graph = with_scenarios(graph)
     return replace(made, graph=graph, bound=tuple(sizes))
 
 

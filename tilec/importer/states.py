@@ -50,10 +50,10 @@ def with_states(graph: Graph, pairs: Pairs, file: str) -> Graph:
     if pairs == "separate":
         return graph
     named = isinstance(pairs, Mapping)
-    wanted = list(_named(graph, pairs, file)) if isinstance(pairs, Mapping) else list(_candidates(graph))
-    found: dict[str, _Found] = {}
+    wanted = list(_named(graph, pairs, file)) if isinstance(pairs, Mapping) else list(candidates(graph))
+    found: dict[str, Found] = {}
     for past, present in wanted:
-        update = _update(graph, past.tensor, present.tensor)
+        update = update_of(graph, past.tensor, present.tensor)
         if isinstance(update, str) and named:
             hint = "Take the pair out of the recipe's `state`, or correct it."
             raise ConfigError(f"output {present.name!r} is not input {past.name!r} updated: {update}", file, hint)
@@ -72,7 +72,7 @@ PLACES = "i64"
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
     """An update, the nodes that compute its rows and where they go, and what sizes must fulfil."""
 
     update: Update
@@ -92,7 +92,7 @@ def _named(graph: Graph, pairs: Mapping[str, str], file: str) -> Iterator[tuple[
     yield from ((inputs[past], outputs[present]) for past, present in pairs.items())
 
 
-def _candidates(graph: Graph) -> Iterator[tuple[Port, Port]]:
+def candidates(graph: Graph) -> Iterator[tuple[Port, Port]]:
     """Every input and output of which the output's node reads the input, itself or moved."""
     nodes = {node.name: node for node in graph.nodes}
     for present in graph.outputs:
@@ -121,7 +121,7 @@ def _composed(graph: Graph, node: Node) -> Node:
     return replace(node, expr=simplify_tensor(replace(expr, body=read(expr.body))))
 
 
-def _update(graph: Graph, past: str, present: str) -> _Found | str:
+def update_of(graph: Graph, past: str, present: str) -> Found | str:
     """The update that makes one tensor of another, or why there is none."""
     given = next((node for node in graph.nodes if node.name == present), None)
     if given is None:
@@ -256,7 +256,7 @@ def _joined(fn: str, ends: Sequence[Expr]) -> Expr:
     return distinct[0] if len(distinct) == 1 else simplify(Call(fn, tuple(distinct)))
 
 
-def _rows(graph: Graph, node: Node, past: str, region: _Region) -> _Found:
+def _rows(graph: Graph, node: Node, past: str, region: _Region) -> Found:
     """The node of the rows of a region, and where they go."""
     expr = node.expr
     name = _free(f"{node.name}_rows", graph)
@@ -271,10 +271,10 @@ def _rows(graph: Graph, node: Node, past: str, region: _Region) -> _Found:
     rows = replace(rows, body=substitute(rows.body, {var.name: each for each, var in numbers.items()}))
     place = tuple(at if i == region.iterator else Var(i) for i in expr.spatial)
     update = Update(name, past, expr.spatial, place)
-    return _Found(update, (Node(rows, node.op, node.origin),))
+    return Found(update, (Node(rows, node.op, node.origin),))
 
 
-def _scattered(graph: Graph, node: Node, past: str, scatter: Scatter) -> _Found:
+def _scattered(graph: Graph, node: Node, past: str, scatter: Scatter) -> Found:
     """The node of the rows of a scatter, and that of their places."""
     expr = node.expr
     extents = tuple(
@@ -288,10 +288,10 @@ def _scattered(graph: Graph, node: Node, past: str, scatter: Scatter) -> _Found:
     at = Access(places, tuple(map(Var, of)))
     place = tuple(at if i == scatter.iterator else Var(i) for i in expr.spatial)
     nodes = tuple(Node(each, node.op, node.origin) for each in (told, rows))
-    return _Found(Update(name, past, expr.spatial, place), nodes, scatter.constraints)
+    return Found(Update(name, past, expr.spatial, place), nodes, scatter.constraints)
 
 
-def _with_shared_places(found: Mapping[str, _Found]) -> dict[str, _Found]:
+def _with_shared_places(found: Mapping[str, Found]) -> dict[str, Found]:
     """The updates with one node of all places that are alike."""
     names: dict[tuple[object, ...], str] = {}
     shared = {}
@@ -319,7 +319,7 @@ def _free(wish: str, graph: Graph) -> str:
     return name
 
 
-def _rewritten(graph: Graph, found: Mapping[str, _Found]) -> Graph:
+def _rewritten(graph: Graph, found: Mapping[str, Found]) -> Graph:
     """The graph with rows in place of whole states, and calls that write them, those of one moment together."""
     nodes = tuple(new for node in graph.nodes for new in (found[node.name].nodes if node.name in found else (node,)))
     tensors = dict(graph.tensors)
@@ -343,7 +343,7 @@ def _rewritten(graph: Graph, found: Mapping[str, _Found]) -> Graph:
     return replace(live, nodes=_in_order(live.nodes, calls), tensors=tensors)
 
 
-def _ready(nodes: Sequence[Node], left: Mapping[str, _Found]) -> list[str]:
+def _ready(nodes: Sequence[Node], left: Mapping[str, Found]) -> list[str]:
     """Of the states left those whose updates depend on none of the others."""
     behind: set[str] = set(left)
     for node in nodes:
@@ -357,7 +357,7 @@ def _reads(update: Update) -> tuple[str, ...]:
     return tuple(dict.fromkeys((update.rows, *(a.tensor for index in update.place for a in accesses(index)))))
 
 
-def _call(states: Sequence[str], found: Mapping[str, _Found]) -> GraphCall:
+def _call(states: Sequence[str], found: Mapping[str, Found]) -> GraphCall:
     updates = tuple(found[name].update for name in states)
     names = dict.fromkeys(tensor for update in updates for tensor in _reads(update))
     return GraphCall(

@@ -17,7 +17,7 @@ from tilec.ir.graph import Call as GraphCall
 from tilec.ir.graph import Graph, Node, Room, Tensor, Update
 from tilec.ir.known_ranges import Ranges
 from tilec.ir.size_facts import ContradictionError, SizeFacts, accepted_divisor, settled
-from tilec.ir.sizes import Constraint, SymbolRange, broken_constraints
+from tilec.ir.sizes import Constraint, Scenario, SymbolRange, broken_constraints
 
 
 def iterator_ranges(expr: TensorExpr) -> Ranges:
@@ -79,6 +79,7 @@ def bind(graph: Graph, sizes: Mapping[str, int]) -> Graph:
             symbol_values={symbol: each for symbol, each in graph.symbol_values.items() if symbol not in sizes},
             constraints=constraints,
             calls=tuple(replace(c, symbols=tuple(s for s in c.symbols if s not in own)) for c in graph.calls),
+            scenarios=_bound_scenarios(graph.scenarios, own),
         ),
         {symbol: Const(size) for symbol, size in own.items()},
     )
@@ -154,6 +155,19 @@ def bound_constraints(constraints: Iterable[Constraint], values: Mapping[str, Ex
     """The constraints on the symbols that remain when others have these values; those that hold are gone."""
     bound = (replace(each, holds=simplify_scalar(substitute(each.holds, values))) for each in constraints)
     return tuple(each for each in bound if each.holds != Const(True))
+
+
+def _bound_scenarios(scenarios: Mapping[str, Scenario], sizes: Mapping[str, int]) -> dict[str, Scenario]:
+    """The scenarios of the symbols that remain; those that give one that is bound another size are gone."""
+    values: dict[str, Expr] = {symbol: Const(size) for symbol, size in sizes.items()}
+    bound = {}
+    for name, each in scenarios.items():
+        told = {symbol: simplify(substitute(expr, values)) for symbol, expr in each.sizes.items()}
+        if all(told[symbol] == values[symbol] for symbol in told.keys() & values.keys()):
+            at = tuple({symbol: n for symbol, n in point.items() if symbol not in sizes} for point in each.at)
+            left = {symbol: expr for symbol, expr in told.items() if symbol not in sizes}
+            bound[name] = replace(each, sizes=left, at=at)
+    return bound
 
 
 def _own_sizes(graph: Graph, sizes: Mapping[str, int]) -> tuple[dict[str, int], list[Constraint]]:

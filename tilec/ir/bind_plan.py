@@ -32,6 +32,7 @@ def bind_plan(plan: Plan, sizes: Mapping[str, int]) -> Plan:
         ranges=tuple(replace(r, extent=simplify(substitute(r.extent, values))) for r in plan.ranges),
         unfused={level: simplify(substitute(moved, values)) for level, moved in plan.unfused.items()},
         symbol_ranges={},
+        scenarios={},
         constraints=bound_constraints(plan.constraints, values),
     )
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from tilec.artifact.filenames import require_inside
 from tilec.ir.expr import Expr, Scalar, TensorExpr, operands
-from tilec.ir.sizes import Constraint, SymbolRange, SymbolValue
+from tilec.ir.sizes import Constraint, Scenario, SymbolRange, SymbolValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,12 +222,13 @@ class Graph:
 
     `symbols` are the unbound sizes in order of first appearance, `symbol_ranges` what is known of each alone and
     `constraints` what is known of them together (B06); `symbol_values` are further sizes of the model, which equal
-    expressions of the symbols. `tensors` has every tensor, outputs of nodes included; `constants` those with known
-    values. `files` maps weight files to their sha256. `calls` run in their order; a node runs behind the last call that
-    it depends on. `opaque` are the values that only calls, inputs and outputs of the model touch. `ranges` are those of
-    inputs that are used as indices. `elements` are the coded types of inputs and outputs whose tensors hold one code a
-    byte, `retyped` the weights that import rounded to formats, `roundings` the products whose activations may be
-    rounded. `defaults` are inputs that the model has values for, `rooms` inputs and outputs with room for more rows.
+    expressions of the symbols; `scenarios` are sizes that occur together, by name. `tensors` has every tensor, outputs
+    of nodes included; `constants` those with known values. `files` maps weight files to their sha256. `calls` run in
+    their order; a node runs behind the last call that it depends on. `opaque` are the values that only calls, inputs
+    and outputs of the model touch. `ranges` are those of inputs that are used as indices. `elements` are the coded
+    types of inputs and outputs whose tensors hold one code a byte, `retyped` the weights that import rounded to
+    formats, `roundings` the products whose activations may be rounded. `defaults` are inputs that the model has values
+    for, `rooms` inputs and outputs with room for more rows.
     """
 
     name: str
@@ -250,6 +251,7 @@ class Graph:
     roundings: Mapping[str, Rounding] = field(default_factory=dict)
     defaults: tuple[Default, ...] = ()
     rooms: tuple[Room, ...] = ()
+    scenarios: Mapping[str, Scenario] = field(default_factory=dict)
 
     @property
     def ttypes(self) -> dict[str, str]:

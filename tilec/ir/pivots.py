@@ -71,7 +71,7 @@ def legal_pivots(
             entry = ranges.get(symbol, ANY_SIZE)
             if entry.holds(size) and all(integer(holds, {**usual, symbol: size}) for holds in conditions):
                 return {**ranges, symbol: replace(entry, likely=(size,))}
-    found = _among_all(sorted(free), usual, ranges, conditions) if free else {}
+    found = among_all(sorted(free), usual, ranges, conditions) if free else {}
     return {**ranges, **{s: replace(ranges.get(s, ANY_SIZE), likely=(size,)) for s, size in found.items()}}
 
 
@@ -99,7 +99,7 @@ def nearest_legal(
     return sizes
 
 
-def _among_all(
+def among_all(
     free: Sequence[str], usual: Mapping[str, int], ranges: Mapping[str, SymbolRange], conditions: Sequence[Expr]
 ) -> dict[str, int]:
     """Of the first sizes of some symbols the legal ones whose least is largest: `a * b == 182` is 13 and 14. Empty if

@@ -20,6 +20,7 @@ from tilec.ir.equal_sizes import equal_sizes, made_equal
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Const, Expr, variables
 from tilec.ir.plan import Group, Plan, Variant
+from tilec.ir.scenarios import free_symbols, with_room
 from tilec.ir.sizes import (
     ANY_SIZE,
     FURTHER,
@@ -40,9 +41,9 @@ DRAWN = 256
 SEARCHED = 4096
 """Number of sizes that are looked at for a variant that none of the others reaches."""
 
-LIKELY, END, GUARD, ODD, TILE = 6, 8, 5, 4, 1
-"""What it is worth to look at a likely size, an end of a range (or 0 or 1), the edge of a guard, a size of no form, the
-edge of a tile."""
+SCENARIO, LIKELY, END, GUARD, ODD, TILE = 9, 6, 8, 5, 4, 1
+"""What it is worth to look at a scenario, a likely size, an end of a range (or 0 or 1), the edge of a guard, a size of
+no form, the edge of a tile."""
 
 Sizes = Mapping[str, int]
 Goal = tuple[Any, ...]
@@ -170,8 +171,11 @@ def _allowed(plan: Plan, sizes: Sizes) -> bool:
 
 def _shows(goal: Goal, sizes: Sizes) -> bool:
     """Whether sizes are what a goal asks for: one symbol's size, some sizes, all odd, one symbol's with others' as they
-    are."""
+    are, the relations of a scenario with something to compute."""
     kind, wanted = goal[0], goal[1:]
+    if kind == "scenario":
+        told = dict(wanted)
+        return all(size if s not in told else size == integer(told[s], sizes) for s, size in sizes.items())
     if kind == "odd":
         return all(size % 2 and size > 1 for size in sizes.values()) and len(set(sizes.values())) == len(sizes)
     return all(sizes[symbol] == size for symbol, size in wanted)
@@ -184,6 +188,8 @@ def _interesting(plan: Plan) -> Iterator[tuple[Goal, int]]:
         for edges in _edges(condition, entries):
             yield ("sizes", *edges), worth
     yield ("odd",), ODD
+    for scenario in plan.scenarios.values():
+        yield ("scenario", *scenario.sizes.items()), SCENARIO
     for symbol, entry in entries.items():
         for size in (entry.least, _smallest(entry), _end(entry)):
             yield ("sizes", (symbol, size)), END
@@ -274,6 +280,7 @@ def _proposed(plan: Plan, weights: Mapping[Goal, int], seed: int) -> Iterator[Si
     yield pivot
     yield from further_sizes(plan.symbols, plan.symbol_ranges)
     yield from class_sizes(plan.symbols, plan.symbol_ranges)
+    yield from _in_scenarios(plan, small, generator)
     for sizes in told:
         yield {**pivot, **sizes}
         yield {**small, **sizes}
@@ -281,6 +288,19 @@ def _proposed(plan: Plan, weights: Mapping[Goal, int], seed: int) -> Iterator[Si
             yield {**{s: int(generator.choice(values[s])) for s in entries}, **sizes}
     for _ in range(DRAWN):
         yield {symbol: _drawn(entry, generator) for symbol, entry in entries.items()}
+
+
+def _in_scenarios(plan: Plan, small: Sizes, generator: np.random.Generator) -> Iterator[Sizes]:
+    """Sizes of every scenario, and some with what it leaves free drawn at random, in small batches too."""
+    entries = {symbol: plan.symbol_ranges.get(symbol, ANY_SIZE) for symbol in plan.symbols}
+    for scenario in plan.scenarios.values():
+        for point in scenario.at:
+            yield {**plan_sizes(plan), **point}
+            for start in (plan_sizes(plan), small):
+                free = {s: _drawn(entries[s], generator) for s in free_symbols(scenario, plan.symbols)}
+                sizes = {**start, **point, **free}
+                told = {symbol: int(integer(expr, sizes)) for symbol, expr in scenario.sizes.items()}
+                yield with_room({**sizes, **told}, told, plan)
 
 
 def _broadcasting(sizes: Sizes, equal: Mapping[str, Expr]) -> Iterator[Sizes]:

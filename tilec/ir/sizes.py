@@ -129,6 +129,16 @@ class SymbolValue:
     origin: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Sizes that occur together: `sizes` gives symbols as numbers or as affine expressions of others. `at` are sizes of
+    it that decisions are made for; `origin` is the place that says so, for messages."""
+
+    sizes: Mapping[str, Expr]
+    at: tuple[Mapping[str, int], ...] = ()
+    origin: str = ""
+
+
 def pivot_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> dict[str, int]:
     """The size of every symbol that decisions are made for."""
     return {symbol: ranges.get(symbol, ANY_SIZE).pivot for symbol in symbols}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tilec.pipeline.job import COPIED, Job, Listener
 
 if TYPE_CHECKING:
-    from tilec.ir.sizes import SymbolRange
+    from tilec.ir.sizes import Scenario, SymbolRange
     from tilec.spec.effective import Effective
     from tilec.spec.recipe import CompileRecipe
 
@@ -33,6 +33,23 @@ def declared_ranges(recipe: "CompileRecipe") -> "dict[str, SymbolRange]":
             low, high = known.range if known.range is not None else (0, None)
             ranges[symbol] = SymbolRange(low, high, known.divisor, known.likely, f"recipe: shapes.{symbol}")
     return ranges
+
+
+def declared_scenarios(recipe: "CompileRecipe") -> "dict[str, Scenario] | None":
+    """The scenarios that a recipe names, None where it says nothing of any."""
+    from tilec.ir.expr import Const
+    from tilec.ir.sizes import Scenario
+    from tilec.ir.text import parse_expr
+
+    if recipe.scenarios is None:
+        return None
+    return {
+        name: Scenario(
+            {symbol: Const(size) if isinstance(size, int) else parse_expr(size) for symbol, size in sizes.items()},
+            origin=f"recipe: scenarios.{name}",
+        )
+        for name, sizes in recipe.scenarios.items()
+    }
 
 
 def device_job(effective: "Effective", flags: Flags, listener: Listener, cache: Path) -> Job:

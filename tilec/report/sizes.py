@@ -1,11 +1,12 @@
 """What a graph knows of its sizes, as text and as JSON: ranges, sizes that equal others, constraints, each with the
 place that demands it (B07)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tilec.artifact import Json
 from tilec.ir.graph import Graph
-from tilec.ir.sizes import ANY_SIZE, from_origin
+from tilec.ir.scenarios import scenario_text
+from tilec.ir.sizes import ANY_SIZE, Scenario, from_origin
 from tilec.ir.text import text_of
 
 
@@ -18,6 +19,20 @@ def size_lines(graph: Graph) -> Iterator[str]:
         yield f"{name} = {text_of(known.value)}{from_origin(known.origin)}"
     for constraint in graph.constraints:
         yield f"{text_of(constraint.holds)}{from_origin(constraint.origin)}"
+    for name, scenario in graph.scenarios.items():
+        yield f"scenario {name}: {scenario_text(scenario)}{from_origin(scenario.origin)}"
+
+
+def scenarios_to_json(scenarios: Mapping[str, Scenario]) -> dict[str, Json]:
+    """Scenarios as data: relations, the sizes that decisions are made for, who says so."""
+    return {
+        name: {
+            "made_for": [dict(point) for point in each.at],
+            "origin": each.origin,
+            "sizes": {symbol: text_of(expr) for symbol, expr in each.sizes.items()},
+        }
+        for name, each in scenarios.items()
+    }
 
 
 def sizes_to_json(graph: Graph) -> dict[str, Json]:
@@ -35,6 +50,7 @@ def sizes_to_json(graph: Graph) -> dict[str, Json]:
             }
             for symbol, entry in ranges.items()
         },
+        **({"scenarios": scenarios_to_json(graph.scenarios)} if graph.scenarios else {}),
         "values": {
             name: {"origin": known.origin, "value": text_of(known.value)} for name, known in graph.symbol_values.items()
         },

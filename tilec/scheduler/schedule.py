@@ -167,9 +167,10 @@ def search_plan(
     objective = options.objective
     cache = SearchCache()
     if kept is not None:
+        told = sorted(graph.scenarios)
         sizes = [sorted(each.symbols.items()) for each in (numbers, *further, *limits)]
         cache = SearchCache(
-            kept=kept(scope_of(target, objective, sizes, len(further), sorted(graph.symbol_ranges.items())))
+            kept=kept(scope_of(target, objective, sizes, len(further), sorted(graph.symbol_ranges.items()), *told))
         )
     root = FusionProblem(
         graph, (), target, numbers, objective, frozenset(), max_nodes=most, further=further, limits=limits, cache=cache

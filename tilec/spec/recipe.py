@@ -76,6 +76,26 @@ KEEP = "keep"
 WeightFormat = Annotated[str, AfterValidator(_format)]
 
 
+def _relation(text: int | str) -> int | str:
+    if isinstance(text, int):
+        return text
+    from tilec.ir.algebra import linear_form
+    from tilec.ir.expr import Var
+    from tilec.ir.text import parse_expr, text_of
+
+    try:
+        parts, _ = linear_form(parse_expr(text))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{text!r} is no size: {error}") from None
+    if not all(isinstance(part, Var) for part in parts):
+        raise ValueError(f"{text!r} is no sum of sizes and numbers, like past + 1")
+    return text_of(parse_expr(text))
+
+
+Relation = Annotated[Annotated[int, Field(ge=0, le=LARGEST)] | str, AfterValidator(_relation)]
+"""A size of a scenario: a number, or a sum of other sizes, their multiples and numbers."""
+
+
 class ImportOptions(Spec):
     """Options of `import`."""
 
@@ -181,6 +201,11 @@ class CompileRecipe(Spec):
     kind: Literal["compile"] = Field(default="compile", description="of the recipe")
     device: str = Field(default="host", description="name or file of a device; host is this machine")
     shapes: dict[str, Size] = Field(default_factory=dict, description="symbolic size -> value or what is known")
+    scenarios: dict[str, dict[str, Relation]] | None = Field(
+        default=None,
+        description="name -> sizes that occur together, each a number or a sum of other sizes, like total: past + 1; "
+        "the plan is best at the first (default: what the model's states imply)",
+    )
     import_: ImportOptions = Field(default_factory=ImportOptions, alias="import", description="options of import")
     schedule: ScheduleOptions = Field(default_factory=ScheduleOptions, description="options of schedule")
     codegen: CodegenOptions = Field(default_factory=CodegenOptions, description="options of codegen")
@@ -233,6 +258,7 @@ class CompileRecipe(Spec):
             left_out["verify"].add("accuracy")
         everything = self.model_dump(mode="json", exclude=left_out)
         absent = {name for name in ("types", "compute") if not everything[name]}
+        absent |= {"scenarios"} if self.scenarios is None else set()
         sections = tuple(name for name in sections if name not in absent)
         return digest_object({name: everything[name] for name in sections})
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilec.ir.expr import COMPARISONS, Binary, Expr, constant_value, variables
 from tilec.ir.graph import Constant, IndexRange, Inline, Port, Tensor, WeightRef
-from tilec.ir.sizes import Constraint, SymbolRange, SymbolValue
+from tilec.ir.sizes import Constraint, Scenario, SymbolRange, SymbolValue
 from tilec.ir.text import text_of
 from tilec.ir.types import MAX_SIZE, TTYPES, is_ttype, numpy_dtype, tensor_bytes
 from tilec.ir.verify.structure import is_integer
@@ -121,6 +121,22 @@ def symbol_problems(
             problems.append(f"the constraint {text} uses {unknown[0]}, which is no symbol of the graph")
         elif not _is_condition(constraint.holds):
             problems.append(f"the constraint {text} is no comparison of sizes")
+    return problems
+
+
+def scenario_problems(scenarios: Mapping[str, Scenario], symbols: Iterable[str]) -> list[str]:
+    """Scenarios of sizes that are no symbols, or no integers."""
+    known = set(symbols)
+    problems = []
+    for name, each in scenarios.items():
+        used = {*each.sizes, *(symbol for expr in each.sizes.values() for symbol in variables(expr))}
+        used |= {symbol for point in each.at for symbol in point}
+        problems += [f"the scenario {name} uses {s}, which is no symbol of the graph" for s in sorted(used - known)]
+        problems += [
+            f"the scenario {name} gives {symbol} a size that is no integer"
+            for symbol, expr in each.sizes.items()
+            if not is_integer(expr)
+        ]
     return problems
 
 

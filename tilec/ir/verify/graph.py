@@ -29,6 +29,7 @@ from tilec.ir.verify.data import (
     constant_problems,
     port_problems,
     range_problems,
+    scenario_problems,
     shape_problems,
     symbol_problems,
     tensor_problems,
@@ -59,6 +60,7 @@ def check_graph(graph: Graph) -> tuple[str, ...]:
     problems += port_problems(graph.inputs, graph.outputs, graph.tensors)
     problems += range_problems(graph.ranges, graph.inputs, graph.tensors, graph.symbols)
     problems += symbol_problems(graph.symbol_ranges, graph.constraints, graph.symbols, graph.symbol_values)
+    problems += scenario_problems(graph.scenarios, graph.symbols)
     problems += constant_problems(graph.constants, graph.tensors, graph.files)
     if problems:
         return tuple(problems)

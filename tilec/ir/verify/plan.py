@@ -48,6 +48,7 @@ def check_plan(plan: Plan) -> tuple[str, ...]:
         plan.ranges,
         plan.symbol_ranges,
         plan.constraints,
+        scenarios=plan.scenarios,
     )
     problems = list(check_graph(graph))
     if problems:

@@ -32,7 +32,7 @@ def graph_inputs(job: Job, source: StageInput) -> dict[str, str]:
         raise UsageError(message, ascii(source.path.name), "Rename the file.")
     return {
         "model": digest_file(source.path),
-        "recipe": job.recipe.digest("import", "fallback", "shapes", "types", "compute", "state"),
+        "recipe": job.recipe.digest("import", "fallback", "shapes", "scenarios", "types", "compute", "state"),
     }
 
 

@@ -48,7 +48,7 @@ def bind_sizes(job: Job, source: StageInput) -> StageInput:
     """
     assert source.artifact is not None
     symbols = {*source.body.get("symbols", ()), *source.body.get("symbol_values", ())}
-    if not (symbols | job.asked) & (job.shapes.keys() | job.ranges.keys()):
+    if job.recipe.scenarios is None and not (symbols | job.asked) & (job.shapes.keys() | job.ranges.keys()):
         return source
     from tilec.ir.codec import graph_from_json, graph_to_json
 

@@ -39,17 +39,21 @@ def sizes_to_bind(job: Job, symbols: Iterable[str]) -> dict[str, int]:
 
 
 def sized(graph: "Graph", job: Job) -> "Graph":
-    """A graph with the job's ranges and sizes.
+    """A graph with the job's ranges, sizes and scenarios.
 
-    Raises UsageError for a symbol that a flag names and the graph does not have, and for sizes that the model refuses.
+    Raises UsageError for a symbol that a flag names and the graph does not have, and for sizes that the model refuses;
+    ConfigError for scenarios that cannot occur.
     """
     from tilec.ir.bind import bind
     from tilec.ir.restrict import restricted
+    from tilec.ir.scenarios import with_scenarios
+    from tilec.pipeline.request import declared_scenarios
 
     known = {*graph.symbols, *graph.symbol_values, *job.asked}
     ranges = {symbol: entry for symbol, entry in job.ranges.items() if symbol in known}
     sizes = sizes_to_bind(job, known)
-    return bind(restricted(graph, ranges), sizes)
+    likely = {symbol: entry.likely for symbol, entry in ranges.items() if entry.likely}
+    return with_scenarios(bind(restricted(graph, ranges), sizes), declared_scenarios(job.recipe), likely, job.shapes)
 
 
 def moved_files(job: Job, source: StageInput, files: Mapping[str, str]) -> dict[str, Path]:

@@ -61,4 +61,5 @@ def assemble_plan(
         roundings=graph.roundings,
         defaults=graph.defaults,
         rooms=graph.rooms,
+        scenarios=graph.scenarios,
     )

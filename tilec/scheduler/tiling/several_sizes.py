@@ -101,6 +101,14 @@ def _moved(size: Ints, extent: Expr, problem: TilingProblem, other: TilingProble
 
 
 def proportion(problem: TilingProblem, other: TilingProblem) -> float:
-    """Sizes of the problem over those of another, so that a plan's time at large sizes does not outweigh the rest."""
+    """Sizes of the problem over those of another, so that a plan's time at large sizes does not outweigh the rest; the
+    elements that its nodes compute, where sizes occur together: one may be nothing where another is large."""
+    if problem.graph.scenarios:
+        return max(1, _elements(problem)) / max(1, _elements(other))
     here, there = (prod(int(n) for n in each.numbers.symbols.values()) for each in (problem, other))
     return max(1, here) / max(1, there)
+
+
+def _elements(problem: TilingProblem) -> int:
+    """How often the bodies of all nodes are computed."""
+    return sum(prod(extent_of(e, problem.numbers) for e in node.expr.extents) for node in problem.nodes)
