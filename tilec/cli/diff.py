@@ -1,7 +1,8 @@
 """`tilec diff`: the differences between two plans, graphs or kernels."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from json import loads as parse
 from pathlib import Path
@@ -168,6 +169,7 @@ def _diff(
     from tilec.analysis.diff_kernels import diff_kernels
     from tilec.cli.plan_origin import plan_as_it_stands, plan_there
     from tilec.ir.codec import graph_from_json
+    from tilec.pipeline.scenario_figures import scenario_metrics
 
     assert old.artifact is not None
     assert new.artifact is not None
@@ -182,9 +184,22 @@ def _diff(
             if each.note:
                 console.note(f"{source.place}: {each.note}")
         there = [plan_there(source, each.plan, sizes) for source, each in zip((old, new), plans, strict=True)]
-        return diff_plans(there[0], there[1])
+        diff = diff_plans(there[0], there[1])
+        if sizes or not plans[0].plan.scenarios or not plans[1].plan.scenarios:
+            return diff
+        known = [_device_among(source, devices) for source in (old, new)]
+        return replace(diff, totals=(*diff.totals, *scenario_metrics(plans[0].plan, plans[1].plan, known)))
     if sizes:
         raise UsageError("--shape looks at plans, and these are none", "--shape", "Compare 2-plan.json.")
     if old.artifact.kind == "graph":
         return diff_graphs(graph_from_json(old.body, old.place), graph_from_json(new.body, new.place))
     return diff_kernels(old.body, new.body)
+
+
+def _device_among(source: "StageInput", devices: "Sequence[DeviceSpec]") -> "DeviceSpec | None":
+    """The device of a plan: one of those that are named, else its file beside the plan, None where it is not there."""
+    from tilec.cli.options import known_device
+
+    assert source.artifact is not None
+    wanted = source.artifact.inputs.get("device")
+    return next((each for each in devices if each.digest() == wanted), None) or known_device(source)

@@ -124,12 +124,14 @@ def _plan(
 ) -> None:
     """Explain a plan; figures of one with symbols are at the sizes that it is made for, or at those of `sizes`."""
     from tilec.analysis.explain.replay import replay
+    from tilec.analysis.scenario_figures import FEW_LENGTHS
     from tilec.analysis.size_variants import PlanAt
     from tilec.cli.plan_origin import graph_of, plan_of, planned_device, planned_options
     from tilec.ir.bind_plan import complete_sizes
     from tilec.pipeline.code_decisions import decide_for
     from tilec.pipeline.plan_at_sizes import plan_at_sizes
     from tilec.pipeline.plan_bounds import bounded_plan
+    from tilec.pipeline.scenario_figures import scenario_figures
     from tilec.report.explain.answer import answered, require
 
     source, plan = plan_of(path)
@@ -144,7 +146,9 @@ def _plan(
     def at(of: "Plan") -> PlanAt:
         return PlanAt(plan_at_sizes(of, there, spec), there)
 
-    answer = answered(replayed, plan, str(path), group=group, edge=edge, node=node, at=at)
+    asked = group is not None or edge is not None or node is not None
+    scenarios = () if asked else scenario_figures(plan, spec, FEW_LENGTHS)
+    answer = answered(replayed, plan, str(path), group=group, edge=edge, node=node, at=at, scenarios=scenarios)
     for line in answer.notes:
         console.note(line)
     if json:

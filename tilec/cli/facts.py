@@ -20,16 +20,16 @@ _SHORT = 12
 """Digits of a digest in the output."""
 
 
-def facts_of(path: Path, sizes: Mapping[str, int] | None = None) -> dict[str, Facts]:
+def facts_of(path: Path, sizes: Mapping[str, int] | None = None, scenario: str | None = None) -> dict[str, Facts]:
     """The facts of a file, or of every artifact in a folder, by kind; those of a plan with symbols at these `sizes` of
-    them. Raises UsageError, ConfigError and ArtifactError."""
+    them, and of a `scenario` at several lengths. Raises UsageError, ConfigError and ArtifactError."""
     from tilec.pipeline import FILES, read_run
 
     if path.is_dir():
         there = [path / name for name in FILES.values() if (path / name).is_file()]
         if not there:
             raise UsageError("there is no artifact in this folder", str(path), "`tilec compile` writes some.")
-        by_kind = {kind: facts for each in there for kind, facts in facts_of(each, sizes).items()}
+        by_kind = {kind: facts for each in there for kind, facts in facts_of(each, sizes, scenario).items()}
         ran = read_run(path)
         return {**by_kind, "run": _run(ran)} if ran else by_kind
     if path.suffix == ".json" and _is_record(path):
@@ -39,7 +39,8 @@ def facts_of(path: Path, sizes: Mapping[str, int] | None = None) -> dict[str, Fa
         about: Facts = {"file": path.name, "written_by": f"tilec {WRITERS[artifact.kind]}", "edited": artifact.edited}
         about["made_from"] = {role: digest[:_SHORT] for role, digest in artifact.inputs.items()}
         try:
-            facts = _plan(artifact, path, sizes) if artifact.kind == "plan" else _TELL[artifact.kind](artifact, path)
+            of_plan = artifact.kind == "plan"
+            facts = _plan(artifact, path, sizes, scenario) if of_plan else _TELL[artifact.kind](artifact, path)
             return {artifact.kind: {**about, **facts}}
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             again = f"Run `tilec {WRITERS[artifact.kind]}` again."
@@ -108,6 +109,7 @@ def _graph(artifact: Artifact, path: Path) -> Facts:
         "outputs": [_port(graph, port) for port in graph.outputs],
         "symbols": list(graph.symbols),
         **({"states": _states(graph)} if any(call.updates for call in graph.calls) else {}),
+        **({"scenarios": _scenarios(graph)} if graph.scenarios else {}),
         "tensor_expressions": len(graph.nodes),
         "operators": dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
         "constants": len(graph.constants),
@@ -127,6 +129,17 @@ def _states(graph: "Graph | Plan") -> Facts:
     }
 
 
+def _scenarios(graph: "Graph") -> list[Facts]:
+    """Sizes that occur together, those that decisions are made for, and who says so."""
+    from tilec.ir.scenarios import scenario_text
+    from tilec.ir.sizes import sizes_text
+
+    return [
+        {"scenario": name, "relations": scenario_text(each), "at": list(map(sizes_text, each.at)), "from": each.origin}
+        for name, each in graph.scenarios.items()
+    ]
+
+
 def _port(graph: "Graph", port: "Port") -> Facts:
     """An input or output; one that only onnxruntime reads has ONNX's type."""
     from tilec.ir.text import text_of
@@ -138,7 +151,7 @@ def _port(graph: "Graph", port: "Port") -> Facts:
     return {"name": port.name, "type": opaque.type, "shape": list(opaque.shape) if opaque.shape is not None else None}
 
 
-def _plan(artifact: Artifact, path: Path, sizes: Mapping[str, int] | None = None) -> Facts:
+def _plan(artifact: Artifact, path: Path, sizes: Mapping[str, int] | None = None, scenario: str | None = None) -> Facts:
     from tilec.analysis.statistics import statistics, statistics_to_json
     from tilec.cli.options import known_device
     from tilec.cli.plan_origin import plan_as_it_stands, plan_there
@@ -160,12 +173,25 @@ def _plan(artifact: Artifact, path: Path, sizes: Mapping[str, int] | None = None
         **{name: value for name, value in numbers.items() if name not in ("groups", "levels")},
         "per_level": numbers["levels"],
         **({"states": _states(plan)} if any(call.updates for call in plan.calls) else {}),
+        **_in_scenarios(whole, known_device(source), scenario),
         **({"stale_costs": list(read.stale)} if read.stale else {}),
         **_energy(plan, known_device(source)),
         "prepared_weights": len(plan.prepared),
         "edges_not_fused": dict(sorted(refused.items(), key=lambda item: (-item[1], item[0]))),
         **_placed(artifact.body),
     }
+
+
+def _in_scenarios(plan: "Plan", device: "DeviceSpec | None", name: str | None) -> Facts:
+    """The figures of a plan in its scenarios at the sizes that it is made for, or in one at several lengths."""
+    if name is None and not plan.scenarios:
+        return {}
+    from tilec.analysis.scenario_figures import FEW_LENGTHS
+    from tilec.pipeline.scenario_figures import scenario_figures
+    from tilec.report.explain.scenario_text import scenario_rows
+
+    figures = scenario_figures(plan, device, FEW_LENGTHS if name is not None else (), name)
+    return {"scenarios": scenario_rows(figures)}
 
 
 def _sizes(plan: "Plan", sizes: Mapping[str, int] | None) -> Facts:

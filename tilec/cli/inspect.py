@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, PlanShapes
+from tilec.cli.options import AsJson, PlanShapes, Scenario
 from tilec.cli.shape_flags import parse_shapes
 from tilec.errors import UsageError
 
@@ -29,6 +29,7 @@ def inspect(
         typer.Option("--select", metavar="GROUP|NODE-GLOB", help="Only these groups and nodes; may be repeated."),
     ] = None,
     shape: PlanShapes = None,
+    scenario: Scenario = None,
     json: AsJson = False,
 ) -> None:
     """Tell what a model or an artifact is: inputs, operators, weights, groups, placement.
@@ -40,9 +41,11 @@ def inspect(
     tilec inspect model.tilec/2-plan.json --select 'encoder_layer_0_*'
     tilec inspect model.onnx --select '*/MatMul*'
     tilec inspect model.tilec/2-plan.json --shape seq=384
+    tilec inspect decoder.tilec/2-plan.json --scenario decode
 
     --select takes names with * and ?: of groups, tensors, nodes of the model and operators. Figures of a plan with
-    symbols are for the sizes that it is made for, or for those of --shape.
+    symbols are for the sizes that it is made for, or for those of --shape; --scenario adds those of one scenario by
+    length.
     """
     from tilec.cli.facts import facts_of
 
@@ -57,9 +60,10 @@ def inspect(
             shown = {f"{kind}: {each['name']}": each for kind, rows in chosen.items() for each in rows}
             console.data(_text({name: {k: v for k, v in each.items() if k != "name"} for name, each in shown.items()}))
         return
-    facts_by_kind = facts_of(file, sizes)
-    if sizes and "plan" not in facts_by_kind:
-        raise UsageError("--shape looks at a plan, and this is none", str(file), "Name 2-plan.json or its folder.")
+    facts_by_kind = facts_of(file, sizes, scenario)
+    if (sizes or scenario) and "plan" not in facts_by_kind:
+        flag = "--shape" if sizes else "--scenario"
+        raise UsageError(f"{flag} looks at a plan, and this is none", str(file), "Name 2-plan.json or its folder.")
     if json:
         console.json(
             facts_by_kind if file.is_dir() else next({"kind": kind, **facts} for kind, facts in facts_by_kind.items())

@@ -63,6 +63,10 @@ PlanShapes = Annotated[
     list[str] | None,
     typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Look at a plan with symbols at these sizes."),
 ]
+Scenario = Annotated[
+    str | None,
+    typer.Option("--scenario", metavar="NAME", help="Sizes that occur together: decode, or a name of the recipe."),
+]
 Bind = Annotated[
     list[str] | None,
     typer.Option(

@@ -71,6 +71,7 @@ def _shown(paths: Sequence[Path], given: "Sequence[DeviceSpec]", sizes: Mapping[
 
 
 def _one(source: "StageInput", label: str, given: "Sequence[DeviceSpec]", sizes: Mapping[str, int]) -> "Shown":
+    from tilec.analysis.scenario_figures import MANY_LENGTHS
     from tilec.artifact import digest_object
     from tilec.cli.plan_origin import plan_as_it_stands
     from tilec.ir.bind_plan import complete_sizes
@@ -78,6 +79,7 @@ def _one(source: "StageInput", label: str, given: "Sequence[DeviceSpec]", sizes:
     from tilec.pipeline import read_run
     from tilec.pipeline.plan_at_sizes import plan_at_sizes
     from tilec.pipeline.plan_bounds import bounded_plan
+    from tilec.pipeline.scenario_figures import scenario_figures
     from tilec.report.html import Shown
 
     assert source.artifact is not None
@@ -102,6 +104,7 @@ def _one(source: "StageInput", label: str, given: "Sequence[DeviceSpec]", sizes:
         edited=artifact.edited,
         whole=plan if there else None,
         at=there,
+        scenarios=scenario_figures(plan, device, MANY_LENGTHS),
     )
 
 

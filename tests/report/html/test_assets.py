@@ -14,6 +14,7 @@ from onnx import helper, numpy_helper
 from report.html.browser import Browser, PageError
 from report.plans import base, group, plan, tuned
 
+from tilec.analysis.scenario_figures import ScenarioFigure, ScenarioFigures
 from tilec.bounds.einsum.oro_plus import oro_plus
 from tilec.bounds.levels import LevelCapacity
 from tilec.bounds.plan.plan_bounds import with_bounds
@@ -30,6 +31,17 @@ from tilec.pipeline.plan_bounds import plan_with_bounds
 from tilec.report.html import Shown, page
 from tilec.scheduler import schedule
 from tilec.spec.resolve import resolve_device
+
+SCENARIOS = (
+    ScenarioFigures(
+        "decode",
+        "seq = 1",
+        "caches of the model",
+        "past",
+        tuple(ScenarioFigure({"seq": 1, "past": n}, 64 * n, 32 * n, 1000 * n) for n in (16, 512)),
+    ),
+    ScenarioFigures("fixed", "seq = 4", "", "", (ScenarioFigure({"seq": 4}, 4096, None, 0),)),
+)
 
 PAGE = sys.modules["tilec.report.html.page"]
 
@@ -165,7 +177,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Callable[[], st
     drawn = {
         **{each.label: [each] for each in (cpu, gpu, ipu, codes, open_)},
         "two": [replace(cpu, plan=branches(15)), replace(gpu, plan=branches(16))],
-        "merged": [Shown("old", base()), Shown("new", tuned())],
+        "merged": [Shown("old", base(), scenarios=SCENARIOS), Shown("new", tuned(), scenarios=SCENARIOS[:1])],
         "long": [Shown("long", branches(155))],
         "same": [cpu, cpu],
         "no device": [replace(cpu, device=None)],

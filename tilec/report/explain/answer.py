@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +12,14 @@ from tilec.analysis.explain.names import edge_named, group_named, node_named
 from tilec.analysis.explain.node import explain_node
 from tilec.analysis.explain.replay import Replay
 from tilec.analysis.explain.summary import same, summarised
+from tilec.analysis.scenario_figures import ScenarioFigures
 from tilec.analysis.size_variants import PlanAt
 from tilec.artifact import encode
 from tilec.ir.bind_plan import bind_plan, plan_sizes
 from tilec.ir.plan import Plan
 from tilec.report.explain.edge_text import edge_text
 from tilec.report.explain.group_text import group_text, node_text
+from tilec.report.explain.scenario_text import scenario_lines, scenario_rows
 from tilec.report.explain.summary_text import summary_text
 
 
@@ -50,12 +52,13 @@ def answered(
     edge: str | None = None,
     node: str | None = None,
     at: Callable[[Plan], PlanAt] | None = None,
+    scenarios: Sequence[ScenarioFigures] = (),
 ) -> Answer:
     """The answer to a question about a plan whose search was run again; a summary without a question.
 
     `at` gives a plan with symbols at the sizes that figures are asked for; without it, they are those of the plan.
-    `called` is the plan's name on the command line. Raises UsageError for a group, edge or node that the plan does not
-    have.
+    `scenarios` are the figures of its scenarios. `called` is the plan's name on the command line. Raises UsageError for
+    a group, edge or node that the plan does not have.
     """
     agrees = same(plan, replay.plan)
     of = plan if agrees else replay.plan
@@ -75,7 +78,10 @@ def answered(
         where = explain_node(replay, of, node_named(of, node))
         return Answer(node_text(where), {"node": _plain(where), "same": agrees}, notes)
     summary = replace(summarised(replay, of, there), same=agrees)
-    return Answer(summary_text(summary, called), {"plan": _plain(summary)}, notes)
+    told = {"scenarios": scenario_rows(scenarios)} if scenarios else {}
+    return Answer(
+        summary_text(summary, called, scenario_lines(scenarios)), {"plan": {**_plain(summary), **told}}, notes
+    )
 
 
 def _as_planned(plan: Plan) -> PlanAt | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilec.analysis.explain.summary import Summary
 from tilec.errors import several
 from tilec.ir.graph import Rounding
@@ -20,8 +22,8 @@ def rounding_text(rounding: Rounding) -> str:
     return f"{rounding.compute}: exact, {why}"
 
 
-def summary_text(explanation: Summary, plan: str) -> str:
-    """The summary of a plan; `plan` is how the user named it."""
+def summary_text(explanation: Summary, plan: str, scenarios: Sequence[str] = ()) -> str:
+    """The summary of a plan, with lines about its scenarios; `plan` is how the user named it."""
     lines = [
         f"{explanation.name} on {explanation.device}: {several(len(explanation.groups), 'group')}, "
         f"fusion {explanation.fusion}, least {explanation.objective}"
@@ -47,6 +49,7 @@ def summary_text(explanation: Summary, plan: str) -> str:
     if explanation.roundings:
         lines += ["", "products that may round their activations"]
         lines += table([[some(each.nodes, 1), rounding_text(each.rounding)] for each in explanation.roundings])
+    lines += ["", *scenarios] if scenarios else []
     lines += ["", "groups"]
     variants = ["variants"] if explanation.sizes else []
     rows = [["", "group", "operators", "nodes", "connected at", "predicted", "bytes", *variants, "not connected"]]

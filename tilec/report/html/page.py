@@ -32,6 +32,7 @@ _SCRIPTS = (
     "levels.js",
     "memory.js",
     "roofline.js",
+    "scenarios.js",
     "distance.js",
     "refusals.js",
     "verdict.js",

@@ -55,6 +55,7 @@ def plan_data(shown: Shown) -> dict[str, Any]:
         "ports": _ports(plan),
         "programs": {kernel: program_text(program) for kernel, program in lowered.items()},
         "refusals": refusals(plan),
+        "scenarios": [encode(each) for each in shown.scenarios],
         "sizes": sizes_data(shown),
         "slopes": [{"known": slope.known, "proved": slope.proved} for slope in plan_slopes],
         "symbols": list(shown.all_variants.symbols),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilec.analysis.scenario_figures import ScenarioFigures
 from tilec.ir.plan import Plan
 from tilec.spec.device import DeviceSpec
 
@@ -19,7 +20,8 @@ class Shown:
     belongs to another plan. `measured` maps groups to seconds, where a trace of this plan is beside it. `digests`
     identifies the inputs of the plan; `edited` means that a person changed it.
 
-    Of a plan with symbols `plan` is what runs at the sizes `at`, and `whole` the plan with all of its variants.
+    Of a plan with symbols `plan` is what runs at the sizes `at`, and `whole` the plan with all of its variants;
+    `scenarios` are the figures of its scenarios.
     """
 
     label: str
@@ -33,6 +35,7 @@ class Shown:
     edited: bool = False
     whole: Plan | None = None
     at: Mapping[str, int] = field(default_factory=dict)
+    scenarios: tuple[ScenarioFigures, ...] = ()
 
     @property
     def all_variants(self) -> Plan:

@@ -23,8 +23,8 @@ function start() {
   const asked = addressed();
   if (asked) Object.assign(shown, asked);
   else shown.group = slowest(current());
-  const sections = [strip(), model(), changes(), levels(), memory(), roofline(), distance(), refusals(), verification(), placement()].filter(Boolean);
-  const titles = { where: "Overview", model: "Model", changes: "Changes", levels: "Levels", memory: "Memory", roofline: "Roofline", distance: "Bounds", refusals: "Refusals", verification: "Verification", placement: "Fallback" };
+  const sections = [strip(), model(), changes(), scenarios(), levels(), memory(), roofline(), distance(), refusals(), verification(), placement()].filter(Boolean);
+  const titles = { where: "Overview", model: "Model", changes: "Changes", scenarios: "Scenarios", levels: "Levels", memory: "Memory", roofline: "Roofline", distance: "Bounds", refusals: "Refusals", verification: "Verification", placement: "Fallback" };
   document.getElementById("app").append(bar(sections.map((each) => [each.id, titles[each.id]])), h("main", {}, hero(), figures(), sections), foot(), tip);
   settle();
   addEventListener("hashchange", () => {
