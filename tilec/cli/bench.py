@@ -11,13 +11,14 @@ from tilec.cli.bench_results import results_json, results_table
 from tilec.cli.completion import recipes
 from tilec.cli.console import Console
 from tilec.cli.import_ import folder_of
-from tilec.cli.options import MOST_THREADS, AsJson, Device, flags, job_on_device
+from tilec.cli.options import MOST_THREADS, AsJson, Device, Scenario, flags, job_on_device
 from tilec.cli.shape_flags import parse_shapes
 from tilec.errors import UsageError, did_you_mean
 from tilec.pipeline import FILES, Job, StageInput, compile_model, model_file, read_source
 
 if TYPE_CHECKING:
     from tilec.bench import Comparison, Timing
+    from tilec.bench.drawn_inputs import DrawnInputs
     from tilec.spec.recipe import BenchRecipe
 
 
@@ -48,6 +49,7 @@ def bench(
         list[str] | None,
         typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Time models with symbols at these sizes."),
     ] = None,
+    scenario: Scenario = None,
     inputs: Annotated[
         Path | None, typer.Option("--inputs", metavar="FILE.npz", help="Time the one model on these inputs.")
     ] = None,
@@ -73,13 +75,15 @@ def bench(
     tilec bench model.onnx --against onnxruntime,openvino --bar 1.2 --json
     tilec bench model.tilec/ --trace trace.json
     tilec bench model.tilec/ --shape batch=1,seq=384
+    tilec bench decoder.tilec/ --scenario decode --shape past=2000
     tilec bench cluster/build --inputs cluster/inputs.npz
 
     Each runtime has a warm process and preallocated buffers of its own; they run in turns. The ratio is the peer's
     time over tilec's, its median over all rounds with a 95 % bootstrap interval. It holds when the lower end reaches
     the bar less 0.02. Beside it stand the seconds that loading the model takes and the most memory that the process
     had; --json also says how long it took to compile (or to find compiled). A model with symbols is timed at the
-    sizes that its plan is made for, or at those of --shape.
+    sizes that its plan is made for, or at those of --shape; --scenario takes the sizes of a scenario, and --shape those
+    that it leaves free. Masks of models with caches leave no token out.
 
     The trace holds the median run of each model with bytes, operations and the share of its roofline of every group;
     groups below 60 % of it that take more than 5 % of their model are named. As trace.json beside the plan, its times
@@ -95,7 +99,7 @@ def bench(
         raise UsageError("nothing to time", hint="Name a compiled folder, an ONNX file or a model of the zoo.")
     peers = against.split(",") if against else list(given.against) if given else ["onnxruntime"]
     chosen(peers)
-    if inputs is not None and (len(names) > 1 or shape):
+    if inputs is not None and (len(names) > 1 or shape or scenario):
         raise UsageError("they are those of one model, and have its sizes", "--inputs", "Leave the other models out.")
     timing = Timing(
         threads or (given and given.threads) or len(usable_cpus()),
@@ -110,10 +114,14 @@ def bench(
         builds[name] = _build(console, name, batch, target)
         compiling[name] = time.perf_counter() - begin
     devices = {name: traced_device(build, target) for name, build in builds.items() if trace is not None}
-    sizes = parse_shapes(shape or ())
-    results = {name: _timed(console, build, peers, timing, sizes, inputs) for name, build in builds.items()}
+    given_sizes = parse_shapes(shape or ())
+    results: dict[str, Comparison] = {}
+    feeds: dict[str, DrawnInputs] = {}
+    for name, build in builds.items():
+        feeds[name] = _inputs(console, build, given_sizes, scenario, inputs)
+        results[name] = _timed(console, build, peers, timing, feeds[name])
     models_traced = {
-        name: trace_model(console, name, process, builds[name], device, timing.threads, sizes)
+        name: trace_model(console, name, process, builds[name], device, timing.threads, feeds[name])
         for process, (name, device) in enumerate(devices.items())
     }
     if trace is not None:
@@ -182,40 +190,50 @@ def _compiled(console: Console, model: Path, folder: Path, device: str | None) -
     return compile_model(job, model, folder, last="codegen")["codegen"]
 
 
-def _timed(
-    console: Console,
-    build: StageInput,
-    peers: Sequence[str],
-    timing: "Timing",
-    sizes: Mapping[str, int],
-    inputs: Path | None,
-) -> "Comparison":
-    """One model and its peers, timed on the inputs of a file, or of the first seed at these sizes of its symbols.
-
-    Raises UsageError for sizes that the plan does not have or allow.
-    """
-    from tilec.bench import time_interleaved
-    from tilec.importer.upgrade_opset import modern_file
-    from tilec.ir.bind_plan import bind_plan, complete_sizes
-    from tilec.ir.codec import plan_from_json
-    from tilec.ir.port_sizes import port_sizes
-    from tilec.ir.sizes import sizes_text
+def _model(console: Console, build: StageInput, files: Mapping[str, str]) -> Path:
     from tilec.spec.recipe import CompileRecipe
+
+    return model_file(Job(CompileRecipe(), console), build, files)
+
+
+def _inputs(
+    console: Console, build: StageInput, sizes: Mapping[str, int], scenario: str | None, file: Path | None
+) -> "DrawnInputs":
+    """The inputs in a file, or inputs of a model that it accepts, at these sizes of its symbols, or of a scenario.
+
+    Raises UsageError for sizes that the plan does not have or allow, for a scenario that it does not have, and for a
+    model that accepts none of the inputs that are tried.
+    """
+    from tilec.bench.drawn_inputs import drawn_inputs, inputs_of_file
+    from tilec.importer.upgrade_opset import modern_file
+    from tilec.ir.bind_plan import complete_sizes
+    from tilec.ir.codec import plan_from_json
+    from tilec.ir.scenarios import scenario_sizes_of
+    from tilec.ir.sizes import sizes_text
     from tilec.verify.input_choices import compared_values
-    from tilec.verify.input_files import InputFile, feeds_of
-    from tilec.verify.inputs import Draw, random_inputs
-    from tilec.verify.state_updates import model_feeds
+    from tilec.verify.inputs import Draw
 
     plan = read_source("plan", build.folder / FILES["plan"])
     read = plan_from_json(plan.body, plan.place)
-    model = model_file(Job(CompileRecipe(), console), build, read.files)
-    draw = Draw(0, choices=compared_values(model))
-    there = complete_sizes(read, sizes) if inputs is None else {}
-    if there:
-        console.note(f"bench {read.name} at {sizes_text(there)}")
-    feeds = random_inputs(read, draw, there) if inputs is None else feeds_of(read, InputFile(inputs))
-    shapes = {name: array.shape for name, array in feeds.items()}
-    bound = bind_plan(read, port_sizes(read.inputs, read.tensors, shapes)) if read.rooms else read
-    theirs = model_feeds(bound, feeds)
-    with modern_file(model) as newer, console.stage(f"bench {read.name}") as advance:
-        return time_interleaved(build.folder, newer, feeds, peers, timing, advance, theirs)
+    if file is not None:
+        return inputs_of_file(read, file)
+    model = _model(console, build, read.files)
+    there = complete_sizes(read, sizes) if scenario is None else scenario_sizes_of(read, scenario, sizes)
+    with modern_file(model) as newer:
+        drawn = drawn_inputs(read, newer, Draw(0, choices=compared_values(model)), there, sizes)
+    if drawn.sizes:
+        console.note(f"bench {read.name} at {sizes_text(drawn.sizes)}")
+    return drawn
+
+
+def _timed(
+    console: Console, build: StageInput, peers: Sequence[str], timing: "Timing", inputs: "DrawnInputs"
+) -> "Comparison":
+    """One model and its peers, timed on these inputs."""
+    from tilec.bench import time_interleaved
+    from tilec.importer.upgrade_opset import modern_file
+
+    plan = read_source("plan", build.folder / FILES["plan"])
+    model, title = _model(console, build, plan.body["files"]), f"bench {plan.body['name']}"
+    with modern_file(model) as newer, console.stage(title) as advance:
+        return time_interleaved(build.folder, newer, inputs.feeds, peers, timing, advance, inputs.model_feeds)

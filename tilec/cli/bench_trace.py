@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from tilec.cli.plan_origin import plan_as_it_stands, planned_device
 from tilec.pipeline import FILES, StageInput, read_source
 
 if TYPE_CHECKING:
+    from tilec.bench.drawn_inputs import DrawnInputs
     from tilec.bench.trace import Share
     from tilec.spec.device import DeviceSpec
 
@@ -55,21 +56,18 @@ def trace_model(
     build: StageInput,
     device: DeviceSpec,
     threads: int,
-    given: Mapping[str, int],
+    inputs: DrawnInputs,
 ) -> TracedModel:
-    """Run a compiled model on the inputs of the first seed and profile its groups; one with symbols at the `given`
-    sizes, those left out as its plan is made for."""
+    """Run a compiled model on inputs and profile its groups."""
     from tilec.bench.trace import events, shares, traced
-    from tilec.ir.bind_plan import complete_sizes
     from tilec.pipeline.plan_at_sizes import plan_at_sizes
-    from tilec.verify.inputs import Draw, random_inputs
 
     source = read_source("plan", build.folder / FILES["plan"])
     whole = plan_as_it_stands(source).plan
-    sizes = complete_sizes(whole, given)
+    sizes = inputs.sizes if whole.symbols else {}
     plan = plan_at_sizes(whole, sizes, device) if sizes else whole
     with console.stage(f"trace {plan.name}"):
-        runs = traced(build.folder, random_inputs(plan, Draw(0)), threads)
+        runs = traced(build.folder, inputs.feeds, threads)
     group_shares = shares(plan, runs, device)
     return TracedModel(group_shares, events(process, name, runs, group_shares, digest_object(source.body), sizes))
 

@@ -12,6 +12,7 @@ from tilec.cli.options import (
     AsJson,
     Model,
     Recipe,
+    Scenario,
     device_of,
     flags,
     job_on_device,
@@ -43,6 +44,7 @@ def verify(
             "--shape", metavar="SYMBOL=SIZE[,...]", help="Verify at these sizes, not at samples; repeat for more sizes."
         ),
     ] = None,
+    scenario: Scenario = None,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML, right or wrong.")
     ] = None,
@@ -75,11 +77,14 @@ def verify(
     tilec verify build/ --per-group --junit verify.xml
     tilec verify build/ --inputs sample.npz
     tilec verify build/ --shape seq=17 --shape batch=2,seq=384
+    tilec verify decoder.tilec/ --scenario decode
     tilec verify build/ --on emulator         # GPU kernels on the CPU: races, barriers, sectors
     tilec verify build/ --least-share 0.5     # on the tile machine the budget may not reach all groups
     tilec verify --reduce build/ -o repro/    # prints the command line that shows the failure
 
-    --reduce compiles parts of the model as --recipe says (default: as recipe.yaml beside the plan says).
+    --scenario takes sizes of one scenario: those that the plan is made for and some lengths, or those of --shape for
+    what it leaves free. --reduce compiles parts of the model as --recipe says (default: as recipe.yaml beside the plan
+    says).
     """
     given = flags(allow_unverified=allow_unverified)
     if per_group:
@@ -88,8 +93,9 @@ def verify(
         given["verify.inputs"] = ("--inputs", str(inputs))
     if shape:
         given["verify.sizes"] = ("--shape", [parse_shapes([each]) for each in shape])
-    if shape and inputs is not None:
-        raise UsageError("--inputs have sizes, and so has --shape", hint="Give one of them.")
+    if (shape or scenario) and inputs is not None:
+        flag = "--shape" if shape else "--scenario"
+        raise UsageError(f"--inputs have sizes, and so has {flag}", hint="Give one of them.")
     if least_share is not None:
         given["verify.least_share"] = ("--least-share", least_share)
     if on is not None:
@@ -101,6 +107,8 @@ def verify(
 
         require_name(junit)
     source = read_source("kernels", build)
+    if scenario is not None:
+        given["verify.sizes"] = ("--scenario", _sizes(source, scenario, [parse_shapes([each]) for each in shape or ()]))
     if reduce:
         if junit is not None:
             raise UsageError("--junit says how a model verifies, --reduce makes a smaller one", hint="Run them apart.")
@@ -121,6 +129,21 @@ def verify(
         raise
     _tell(console, source, artifact, junit, json)
     require_verified(artifact.body, options, source.folder)
+
+
+_LENGTHS = (1, 17, 100)
+"""Lengths that a scenario is verified at, beside those that a plan is made for."""
+
+
+def _sizes(source: StageInput, scenario: str, given: list[dict[str, int]]) -> list[dict[str, int]]:
+    """Sizes of a scenario of the compiled model: with the `given` ones, else a few. Raises UsageError."""
+    from tilec.analysis.scenario_figures import sizes_along
+    from tilec.cli.plan_origin import plan_of
+    from tilec.ir.scenarios import known_scenario, scenario_sizes_of
+
+    _, plan = plan_of(source.folder)
+    name = known_scenario(plan, scenario)
+    return [scenario_sizes_of(plan, name, each) for each in given] or sizes_along(plan, name, _LENGTHS)
 
 
 def _verified(

@@ -38,13 +38,15 @@ DRAWN = {"tensor(string)": "object", "tensor(float)": "float32", "tensor(double)
 class Draw:
     """One set of random inputs: normally distributed with this mean and spread, from this seed. `choices` are the
     values of integer inputs, by their name in the model, that are compared with constants; the others are 0 in a draw
-    that is `cautious`, since a number may be the place of something that no expression tells."""
+    that is `cautious`, since a number may be the place of something that no expression tells, and 1 in one that is
+    `whole`, as in masks that leave nothing out."""
 
     seed: int
     mean: float = 0.0
     spread: float = 1.0
     choices: Choices = ()
     cautious: bool = False
+    whole: bool = False
 
 
 def draws(seeds: Sequence[int], choices: Choices = ()) -> tuple[Draw, ...]:
@@ -152,6 +154,8 @@ def random_tensors(
             result[name] = generator.choice(np.array(choices[name], np.int64), shape).astype(dtype)
         elif draw.cautious and kind in ("int", "uint"):
             result[name] = np.zeros(shape, dtype)
+        elif draw.whole and name not in limits:
+            result[name] = np.ones(shape, dtype)
         elif name not in limits and kind != "bool" and TTYPES[tensor.ttype].bits == 8:
             result[name] = generator.integers(0, 256, shape, dtype=np.int64).astype(np.uint8).view(dtype)
         else:
