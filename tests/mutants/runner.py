@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -28,6 +29,9 @@ _OPTIONS = ("-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=line",
 
 _STATUS: dict[int, Status] = {0: "SURVIVED", 1: "killed"}
 """pytest's exit code -> what became of the mutant; with any other one no test has looked at it."""
+
+_CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+"""Signals by which a fault ends the process of a test, which `make test` counts as a test that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +59,10 @@ def try_mutant(mutant: Mutant, checkout: Path) -> Outcome:
         return Outcome(mutant, "STALE", 0.0, str(error))
     with _replaced(checkout / mutant.file, text):
         code, output = run_tests(checkout, mutant.tests)
-    status: Status = "TIMEOUT" if code is None else _STATUS.get(code, "BROKEN")
+    crash = next((number.name for number in _CRASHES if code == -number), "")
+    status: Status = "TIMEOUT" if code is None else "killed" if crash else _STATUS.get(code, "BROKEN")
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
-    detail = failed[1] if failed and status == "killed" else output[-2000:] if status == "BROKEN" else ""
+    detail = failed[1] if failed and status == "killed" else output[-2000:] if status == "BROKEN" else crash
     return Outcome(mutant, status, time.monotonic() - begin, detail)
 
 

@@ -96,6 +96,11 @@ def test_a_mutant_that_no_test_can_look_at_is_not_killed(checkout: Path) -> None
     assert (checkout / broken.file).read_text() == SOURCE
 
 
+def test_a_mutant_that_ends_the_process_is_killed(checkout: Path) -> None:
+    outcome = try_mutant(mutant("2 * n", "__import__('os').abort()"), checkout)
+    assert (outcome.status, outcome.detail) == ("killed", "SIGABRT")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
