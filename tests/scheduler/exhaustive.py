@@ -13,6 +13,7 @@ from itertools import combinations, product
 from math import inf, prod
 
 import numpy as np
+from scheduler.tiling_problems import tiling_problem
 
 from tilec.ir.expr import Access, TensorExpr, Var, accesses
 from tilec.ir.graph import Graph, Node
@@ -69,7 +70,7 @@ class Exhaustive:
             if acyclic(parts) and all(in_registers(part) for part in parts) and parts[-1][-1] is nodes[-1]:
                 for tiles in self._registers(parts):
                     halos = frozenset(a.tensor for n in nodes for a in accesses(n.expr) if self._leaves(a, n.expr))
-                    problem = TilingProblem(
+                    problem = tiling_problem(
                         parts, tiles, self.graph, self.target, NUMBERS, leaving, "time", halos=halos
                     )
                     found = min(found, best_tile(problem))
@@ -100,13 +101,13 @@ def _with_registers(target: TargetModel, registers: int) -> TargetModel:
 
 def best_tile(problem: TilingProblem) -> float:
     """The least time over every tile of the final node and every reduce step of every node, of those that fit."""
-    final = problem.final
+    final = problem.group.final
     axes = [sizes(problem.extent(i)) for i in final.spatial]
     steps = {
         (node.name, i): sizes(int(NUMBERS.size(node.expr.domain[i])))
-        for node in problem.nodes
+        for node in problem.group.nodes
         for i in node.expr.reduce
-        if node.name in {part[0].name for part in problem.parts}
+        if node.name in {part[0].name for part in problem.group.parts}
     }
     grid = [g.ravel() for g in np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij")] if axes else []
     tiles = dict(zip(final.spatial, grid, strict=True))

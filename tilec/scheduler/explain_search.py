@@ -139,7 +139,7 @@ def costs_of(problem: FusionProblem, members: Members, gain: float) -> tuple[flo
 def cost_terms_of(problem: FusionProblem, members: Sequence[int], tile: TaskTile) -> CostTerms:
     """The terms of the prediction for one tile of a group, by the function that the search ranks candidates with."""
     tiling = problem.tiling_problem(tuple(members), problem.leaving(members), tile.registers)
-    whole = {i: tiling.extent(i) for i in tiling.final.spatial}
+    whole = {i: tiling.extent(i) for i in tiling.group.final.spatial}
     sizes = {i: np.asarray(n, np.int64) for i, n in {**whole, **tile.sizes}.items()}
     steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
     return cost_terms(tiling, sizes, steps, stages=tile.stages)

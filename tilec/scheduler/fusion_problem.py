@@ -23,6 +23,8 @@ from tilec.scheduler.graph_passes.rewrite import constant_tensors
 from tilec.scheduler.online.shared_reductions import SharedReductions
 from tilec.scheduler.search_cache import Content, Part, PartDescription, SearchCache
 from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.core_storage import CoreStorage, Objective
+from tilec.scheduler.tiling.group_facts import GroupFacts
 from tilec.scheduler.tiling.matrix_blocking import matrix_vector
 from tilec.scheduler.tiling.register_options import register_options
 from tilec.scheduler.tiling.register_tiles import (
@@ -42,7 +44,7 @@ from tilec.scheduler.tiling.task_tiles import (
     task_tiles,
 )
 from tilec.scheduler.tiling.tile_footprints import leaves, shapes_of, tile_box
-from tilec.scheduler.tiling.tiling_problem import Extents, Objective, TilingProblem
+from tilec.scheduler.tiling.tiling_problem import Extents, TilingProblem
 from tilec.spec.recipe import ScheduleOptions
 
 LOOKED_AT = 256
@@ -293,21 +295,15 @@ class FusionProblem:
         parts = tuple(self.parts[n] for n in members)
         extents = self.extents.get(parts[-1][-1].name, {})
         halos, chain = frozenset().union(*(self.descriptions[n].halos for n in members)), self.chain_of(members)
-        return TilingProblem(
-            parts,
-            tiles,
-            self.graph,
-            self.target,
-            self.numbers,
-            outputs,
-            self.objective,
-            extents,
-            chain,
-            halos,
-            self.constants,
-            self.further,
-            self.limits,
-        )
+        group = GroupFacts(parts, self.graph, outputs, chain, halos, self.constants)
+        storage = CoreStorage(group, tiles, self.target, self.objective)
+        return TilingProblem(storage, self.numbers, extents, self.further, self.limits)
+
+    def _usual_problems(self, members: Sequence[int], outputs: tuple[str, ...]) -> list[TilingProblem]:
+        """The group of some parts, once with each set of usual register tiles."""
+        first, *others = self.usual_tiles(members)
+        problem = self.tiling_problem(members, outputs, first)
+        return [problem, *map(problem.with_tiles, others)]
 
     def usual_tiles(self, members: Sequence[int]) -> list[list[RegisterTile]]:
         """The register tiles that parts have by themselves, and, where some of these are of groups of warps, for which
@@ -417,7 +413,7 @@ class FusionProblem:
                 tiles += task_tiles(self.tiling_problem(members, outputs, [register]), most, tiles)
             return self._best(tiles, most)
         looked_at = self._looked_at.pop((tuple(members), outputs), None)
-        problems = looked_at or [self.tiling_problem(members, outputs, usual) for usual in self.usual_tiles(members)]
+        problems = looked_at or self._usual_problems(members, outputs)
         return self._best([tile for first in problems for tile in self._of_group(members, first, most)], most)
 
     def _of_group(self, members: Sequence[int], first: TilingProblem, most: int) -> list[TaskTile]:
@@ -425,7 +421,7 @@ class FusionProblem:
         usual = first.tiles
         tiles = list(task_tiles(first, most))
         apart = sum(self.singles[n].objective for n in members)
-        if tiles[0].objective * CLOSE_LOOK_GAIN < apart or first.chain is not None:
+        if tiles[0].objective * CLOSE_LOOK_GAIN < apart or first.group.chain is not None:
             options = [
                 [tile for tile in self.tiles(n, runs) if tile.held == by_itself.held]
                 for n, runs, by_itself in zip(members, extents_in(first, tiles[0]), usual, strict=True)
@@ -449,7 +445,7 @@ class FusionProblem:
             if kept is not None:
                 self.cache.looks[key] = kept
         if key not in self.cache.looks:
-            problems = [self.tiling_problem(members, outputs, usual) for usual in self.usual_tiles(members)]
+            problems = self._usual_problems(members, outputs)
             self.cache.looks[key] = min(map(look, problems), key=lambda found: (found.objective, found.held))
             self._looked_at[tuple(members), outputs] = problems
             if len(self._looked_at) > LOOKED_AT:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scheduler.graphs import make_graph
 from scheduler.running import device, illegal, run_plan, tiny
+from scheduler.tiling_problems import tiling_problem
 
 from tilec.ir.codec import plan_to_json
 from tilec.ir.expr import Const
@@ -22,7 +23,6 @@ from tilec.scheduler import schedule
 from tilec.scheduler.analysis.promote_halves import wide_inside
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.target_model import target_model_of
-from tilec.scheduler.tiling.tiling_problem import TilingProblem
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 
@@ -113,9 +113,9 @@ def test_a_device_with_units_that_add_up_halves_keeps_them() -> None:
 
 def test_the_search_counts_what_the_group_will_hold() -> None:
     graph = chain("f16")
-    problem = TilingProblem(fuse_registers(graph).parts, [], graph, target_model_of(tiny()), Candidates({}), ("y",))
-    assert {t: problem.bytes_of(t) for t in "xwpqy"} == {"x": 2, "w": 2, "p": 4, "q": 4, "y": 2}
-    leaving = replace(problem, outputs=("p", "y"))
+    problem = tiling_problem(fuse_registers(graph).parts, [], graph, target_model_of(tiny()), Candidates({}), ("y",))
+    assert {t: problem.storage.bytes_of(t) for t in "xwpqy"} == {"x": 2, "w": 2, "p": 4, "q": 4, "y": 2}
+    leaving = replace(problem.storage, group=replace(problem.group, outputs=("p", "y")))
     assert {t: leaving.bytes_of(t) for t in "pqy"} == {"p": 2, "q": 4, "y": 2}
 
 

@@ -29,7 +29,7 @@ def test_bytes_of_poor_candidates_do_not_overflow() -> None:
     members = tuple(range(len(fusion.parts)))
     problem = fusion.tiling_problem(members, fusion.leaving(members), fusion.usual(members))
     tiles = np.asarray([1, 128])
-    steps = {node.name: {"k": tiles} for node in problem.nodes}
+    steps = {node.name: {"k": tiles} for node in problem.group.nodes}
     found = estimate(problem, {"m": tiles, "n": tiles}, steps)
     fine, coarse = found.moved
     assert fine > 2.0**63
@@ -196,7 +196,7 @@ def test_pieces_that_vectors_do_not_divide_take_their_addresses() -> None:
     graph = make_graph({"x": (4096, 1026), "g": (3,)}, [(text, e) for text in texts], ["y"])
     fusion = problem_of(graph, target_model_of(device("a100")))
     problem = fusion.tiling_problem((0, 1), ("y",), fusion.usual((0, 1)))
-    assert "x" not in problem.unstaged
+    assert "x" not in problem.storage.unstaged
     even, odd = (
         float(np.max(cost_terms(problem, {"m": np.asarray(64), "n": np.asarray(n)}, {}).compute)) for n in (142, 143)
     )

@@ -129,9 +129,9 @@ def test_what_the_group_makes_is_held_so_where_its_values_stay_the_same(text: st
     (first, second) = problem.usual((0, 1))
     assert (first.held, second.held) == ((), (0,)), "the product's own choice, or that of the group"
     tiling = problem.tiling_problem((0, 1), problem.leaving((0, 1)), (first, second))
-    assert tiling.converted == set(expected)
-    assert tiling.held_bytes("r") == 4
-    assert tiling.bytes_of("r") == (4 if tiling.wide else 2)
+    assert tiling.storage.converted == set(expected)
+    assert tiling.storage.held_bytes("r") == 4
+    assert tiling.storage.bytes_of("r") == (4 if tiling.storage.wide else 2)
     plan = planned(graph)
     values = np.arange(96).reshape(12, 8) % 13 - 6
     r = {"maximum": np.maximum(values, 0), "f16": values / 2, "x[": values * values}

@@ -21,7 +21,7 @@ def product(name):
 
 
 def footprints(problem, sizes):
-    return tile_footprints(problem.nodes, sizes, problem.spread({}), problem.shapes, problem.numbers)
+    return tile_footprints(problem.group.nodes, sizes, problem.group.spread({}), problem.group.shapes, problem.numbers)
 
 
 @pytest.mark.feature("W23")
@@ -65,7 +65,9 @@ def test_units_around_a_reduce_loop_have_registers_for_parts_of_fewer_units():
     sizes = {"m": np.asarray(64), "n": np.asarray(128)}
     costs = problem.target.costs
     for steps, units in (({}, 4), ({"c": {"r": np.asarray(32)}}, 32)):
-        seen = tile_footprints(problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers)
+        seen = tile_footprints(
+            problem.group.nodes, sizes, problem.group.spread(steps), problem.group.shapes, problem.numbers
+        )
         found = task_registers(problem, seen, ReduceLoops(problem, steps))
         assert found.least >= units * (64 * 64 * 4 + costs.beside_points * 128)
         assert (found.least > problem.target.register_bytes) == (units == 32)

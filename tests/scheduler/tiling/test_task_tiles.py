@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler.graphs import make_graph
 from scheduler.running import device, problem_of, tiny
+from scheduler.tiling_problems import tiling_problem
 
 from tilec.ir.expr import Const, accesses
 from tilec.ir.graph import Graph
@@ -52,7 +53,7 @@ def core_of(graph: Graph, target: TargetModel, **options: object) -> dict[str, i
     constants = constant_tensors(graph) | {"w"}
     tiles = [register_tile(part, graph, constants, target, NUMBERS) for part in parts]
     outputs = (graph.outputs[0].tensor,)
-    problem = TilingProblem(parts, tiles, graph, target, NUMBERS, outputs, constants=constants, **options)  # type: ignore[arg-type]
+    problem = tiling_problem(parts, tiles, graph, target, NUMBERS, outputs, constants=constants, **options)  # type: ignore[arg-type]
     return dict(task_tile(problem).sizes)
 
 
@@ -175,7 +176,7 @@ def test_core_tiles_fit_and_align(m: int, n: int, k: int) -> None:
     target = replace(SMALL, levels=(SMALL.levels[0], replace(SMALL.levels[1], managed="explicit"), SMALL.levels[2]))
     parts = fuse_registers(graph).parts
     tiles = [register_tile(parts[0], graph, frozenset(), target, NUMBERS)]
-    found = task_tile(TilingProblem(parts, tiles, graph, target, NUMBERS, ("y",)))
+    found = task_tile(tiling_problem(parts, tiles, graph, target, NUMBERS, ("y",)))
     sizes, step = {"m": m, "n": n} | dict(found.sizes), found.steps.get("y", {}).get("k", k)
     held = 4 * (sizes["m"] * step + step * sizes["n"] + sizes["m"] * sizes["n"])
     assert held <= target.capacity
@@ -188,7 +189,7 @@ def test_reduce_steps_are_taken_where_nothing_else_fits() -> None:
     graph = product(16, 16, 4096)
     parts = fuse_registers(graph).parts
     tiles = [register_tile(parts[0], graph, frozenset(), SMALL, NUMBERS)]
-    steps = task_tile(TilingProblem(parts, tiles, graph, SMALL, NUMBERS, ("y",))).steps
+    steps = task_tile(tiling_problem(parts, tiles, graph, SMALL, NUMBERS, ("y",))).steps
     assert 0 < steps["y"]["k"] < 64
     assert 4096 % steps["y"]["k"] == 0
 
@@ -216,7 +217,7 @@ def test_objectives_move_less_or_hold_less() -> None:
 
 def staged(graph: Graph) -> frozenset[str]:
     atoms = FusionProblem(graph, fuse_registers(graph).parts, ZEN5, NUMBERS, "time", frozenset({"y"}))
-    return atoms.tiling_problem((0,), ("y",), atoms.tiles(0)).staged
+    return atoms.tiling_problem((0,), ("y",), atoms.tiles(0)).storage.staged
 
 
 def test_halos_are_staged() -> None:
@@ -231,7 +232,7 @@ def test_rows_of_a_halo_have_one_guard_where_reductions_leave_it_across_them() -
         graph = make_graph({"x": (8, 8)}, [(text, {"h": 8, "w": 8, "r": 3})], ["y"])
         atoms = FusionProblem(graph, fuse_registers(graph).parts, ZEN5, NUMBERS, "time", frozenset({"y"}))
         problem = atoms.tiling_problem((0,), ("y",), atoms.tiles(0))
-        assert problem.halos == {"x"}
+        assert problem.group.halos == {"x"}
         return problem.ragged
 
     assert ragged("y[h, w] = sum(r, where(h + r >= 1 and h + r < 9, x[h + r - 1, w], 0.0))") == frozenset()
@@ -242,7 +243,7 @@ def test_rows_of_a_halo_have_one_guard_where_reductions_leave_it_across_them() -
 def test_candidates_are_multiples_of_the_register_tile_or_smaller() -> None:
     graph = product(130, 256, 64)
     tile = tile_of(graph)
-    problem = TilingProblem(fuse_registers(graph).parts, [tile], graph, ZEN5, NUMBERS)
+    problem = tiling_problem(fuse_registers(graph).parts, [tile], graph, ZEN5, NUMBERS)
     found = candidates(problem)
     assert all(n % tile.sizes["n"] == 0 for n in found["n"].flat), "weights are cut into panels along it"
     assert all(m % tile.sizes["m"] == 0 or m == 130 or m < tile.sizes["m"] for m in found["m"].flat)
@@ -369,10 +370,10 @@ def test_a_cache_holds_nothing_of_what_one_reduction_reads_once(text, extents, s
     parts = fuse_registers(graph).parts
     for target in (ZEN5, target_model_of(device("a100"))):
         tiles = [register_tile(part, graph, frozenset(), target, NUMBERS) for part in parts]
-        found = TilingProblem(parts, tiles, graph, target, NUMBERS, ("y",))
-        assert found.streamed == (streamed if target is ZEN5 else frozenset())
-        assert {"x"} - found.streamed - found.unstaged <= found.held.keys()
-        assert found.unstaged == ({"x", "y"} if target is not ZEN5 and "+ 1.0" in text else set())
+        found = tiling_problem(parts, tiles, graph, target, NUMBERS, ("y",))
+        assert found.storage.streamed == (streamed if target is ZEN5 else frozenset())
+        assert {"x"} - found.storage.streamed - found.storage.unstaged <= found.storage.held.keys()
+        assert found.storage.unstaged == ({"x", "y"} if target is not ZEN5 and "+ 1.0" in text else set())
 
 
 @pytest.mark.feature("W19", "W24")
@@ -429,7 +430,7 @@ def test_the_best_candidates_are_those_of_all_that_are_looked_at(objective: str)
     graph = make_graph({"a": (96, 160)}, [("y[r, c] = exp(a[r, c])", {"r": 96, "c": 160})], ["y"])
     parts = fuse_registers(graph).parts
     tiles = [register_tile(parts[0], graph, frozenset(), AVX2, NUMBERS)]
-    problem = TilingProblem(parts, tiles, graph, AVX2, NUMBERS, ("y",), objective=objective)  # type: ignore[arg-type]
+    problem = tiling_problem(parts, tiles, graph, AVX2, NUMBERS, ("y",), objective=objective)  # type: ignore[arg-type]
     grid = [np.ravel(axis).tolist() for axis in candidates(problem).values()]
     worth = {}
     for sizes in combinations(*grid):
@@ -459,7 +460,7 @@ def stepped_problem(name: str) -> TilingProblem:
     graph = WITH_STEPS[name]
     parts = fuse_registers(graph).parts
     tiles = [register_tile(parts[0], graph, frozenset(), A100, NUMBERS)]
-    return TilingProblem(parts, tiles, graph, A100, NUMBERS, ("y",))
+    return tiling_problem(parts, tiles, graph, A100, NUMBERS, ("y",))
 
 
 @pytest.mark.feature("W09", "W17")
@@ -469,14 +470,14 @@ def test_no_reduce_step_brings_a_tile_below_its_bound(name: str) -> None:
     problem = stepped_problem(name)
     sizes = candidates(problem)
     bounds = lower_bounds(problem, sizes)
-    k = problem.final.domain["k"]
+    k = problem.group.final.domain["k"]
     assert isinstance(k, Const)
     below = [
         bool(np.any(estimate(problem, sizes, {"y": {"k": np.asarray(step)}}).objective < bounds))
         for step in range(1, int(k.value))
         if k.value % step == 0
     ]
-    assert any(below) == problem.leaves_gaps("y") == (name == "interleaved")
+    assert any(below) == problem.group.leaves_gaps("y") == (name == "interleaved")
 
 
 @pytest.mark.feature("W09", "W17")

@@ -12,6 +12,37 @@ from tilec.scheduler.refusals import edge_name
 
 
 @dataclass(frozen=True, slots=True)
+class CoreBuffers:
+    """How a core's level holds the tensors of a block.
+
+    layouts    tensor -> order of its dimensions
+    rows       tensor -> elements behind its rows, and their swizzle
+    copies     tensor -> copies of its window, where reduce loops begin to load them ahead
+    direct     operands that are read where they lie, below the core's level
+    unstaged   tensors that units load and store themselves, past the core's level
+    converted  tensors that are held in the type that is computed in
+    """
+
+    layouts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    rows: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    copies: Mapping[str, int] = field(default_factory=dict)
+    direct: frozenset[str] = frozenset()
+    unstaged: frozenset[str] = frozenset()
+    converted: frozenset[str] = frozenset()
+
+    def joined(self, other: CoreBuffers) -> CoreBuffers:
+        """These, and those of another block."""
+        return CoreBuffers(
+            {**self.layouts, **other.layouts},
+            {**self.rows, **other.rows},
+            {**self.copies, **other.copies},
+            self.direct | other.direct,
+            self.unstaged | other.unstaged,
+            self.converted | other.converted,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """Nodes that are connected at a level, and the tile of their final node that the level holds.
 
@@ -20,6 +51,7 @@ class Block:
     loops. `inner` are the blocks one level up in execution order, empty at the highest level. The last tiles of a
     `clipped` block are narrower; otherwise they overlap the tiles before them where possible. Of the outermost tile
     loop, `stripe` tiles come before the next one along the others. `units` of matrices compute some of the nodes.
+    A block of a core's level has `buffers`.
     """
 
     level: int
@@ -32,6 +64,7 @@ class Block:
     clipped: bool = False
     stripe: int = 1
     units: Mapping[str, str] = field(default_factory=dict)
+    buffers: CoreBuffers = CoreBuffers()
 
     @property
     def final(self) -> Node:

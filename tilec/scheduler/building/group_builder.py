@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from tilec.scheduler.analysis.access import is_data_dependent
 from tilec.scheduler.analysis.promote_halves import wide_inside
 from tilec.scheduler.analysis.vector_iterator import staged_order
 from tilec.scheduler.analysis.window_propagation import Ints
-from tilec.scheduler.building.block import Block
+from tilec.scheduler.building.block import Block, CoreBuffers
 from tilec.scheduler.building.kernel_names import kernel_name
 from tilec.scheduler.building.pack_weights import pack_weights
 from tilec.scheduler.fusion_problem import FusionProblem
@@ -31,8 +32,7 @@ from tilec.scheduler.tiling.task_needs import direct, pads_and_swizzles, pipelin
 from tilec.scheduler.tiling.task_tiles import TaskTile
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
-Orders = dict[str, tuple[int, ...]]
-"""Tensor -> the order of its dimensions in a core's level."""
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,41 +57,20 @@ class TiledGroup:
 class GroupBuilder:
     """Turns decisions into blocks and groups.
 
-    graph      grows by the tensors of packed weights
-    packs      packed tensor -> the node that makes it
-    layouts    last node of a core's block -> orders of dimensions of tensors in a core's level
-    rows       last node of a core's block -> elements behind the rows of tensors in a core's level, and their swizzles
-    copies     last node of a core's block -> copies of what its reduce loops load
-    direct     last node of a core's block -> operands that are read where they lie, below the core's level
-    unstaged   last node of a core's block -> tensors that units load and store themselves, past the core's level
-    converted  last node of a core's block -> operands that the core's level holds in the type that is computed in
-    orders     orders of register tiles by content
-    walks      orders of tasks by content
+    graph   grows by the tensors of packed weights
+    packs   packed tensor -> the node that makes it
+    orders  orders of register tiles by content
+    walks   orders of tasks by content
     """
 
     graph: Graph
     packs: dict[str, Node] = field(default_factory=dict)
-    layouts: dict[str, Orders] = field(default_factory=dict)
-    rows: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
-    copies: dict[str, dict[str, int]] = field(default_factory=dict)
-    direct: dict[str, frozenset[str]] = field(default_factory=dict)
-    unstaged: dict[str, frozenset[str]] = field(default_factory=dict)
-    converted: dict[str, frozenset[str]] = field(default_factory=dict)
     orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
     walks: dict[object, TaskWalk] = field(default_factory=dict)
 
     def aside(self) -> GroupBuilder:
         """A copy: what it builds leaves this builder as it is."""
-        return replace(
-            self,
-            packs=dict(self.packs),
-            layouts=dict(self.layouts),
-            rows=dict(self.rows),
-            copies=dict(self.copies),
-            direct=dict(self.direct),
-            unstaged=dict(self.unstaged),
-            converted=dict(self.converted),
-        )
+        return replace(self, packs=dict(self.packs))
 
     def core_block(self, problem: FusionProblem, members: Sequence[int], tile: TaskTile) -> Block:
         """The block of a core's level, made of one block of the highest level for each part."""
@@ -108,21 +87,25 @@ class GroupBuilder:
         tiling = problem.tiling_problem(members, problem.leaving(members), tile.registers)
         inner = tuple(self._register_block(*piece, tiling, problem) for piece in pieces)
         nodes = tuple(node for block in inner for node in block.nodes)
-        self.layouts[nodes[-1].name] = _layouts(pieces)
         packed = _packed(pieces, inner)
-        self.rows[nodes[-1].name] = _rows(tiling, packed, tile)
-        self.copies[nodes[-1].name] = _copies(tiling, packed, tile)
-        self.direct[nodes[-1].name] = direct(tiling, *_arrays(tile))
-        self.unstaged[nodes[-1].name] = frozenset(packed.get(tensor, tensor) for tensor in tiling.unstaged)
-        self.converted[nodes[-1].name] = tiling.converted
+        buffers = CoreBuffers(
+            _layouts(pieces),
+            _rows(tiling, packed, tile),
+            _copies(tiling, packed, tile),
+            direct(tiling, *_arrays(tile)),
+            frozenset(packed.get(tensor, tensor) for tensor in tiling.storage.unstaged),
+            tiling.storage.converted,
+        )
         inner = inner if target.top != target.core_level else ()
         steps_key = tuple((node, tuple(of.items())) for node, of in tile.steps.items())
-        key = (problem.key(members, tiling.outputs), tuple(tile.sizes.items()), steps_key)
+        key = (problem.key(members, tiling.group.outputs), tuple(tile.sizes.items()), steps_key)
         if key not in self.walks:
             sizes, steps = _arrays(tile)
             self.walks[key] = task_walk(tiling, sizes, steps, task_order(tiling, tile.sizes))
         walk, shared = self.walks[key], chain.shared if chain is not None and chain.leader in tile.steps else {}
-        return Block(target.core, nodes, tile.sizes, walk.order, tile.steps, inner, shared, stripe=walk.stripe)
+        return Block(
+            target.core, nodes, tile.sizes, walk.order, tile.steps, inner, shared, stripe=walk.stripe, buffers=buffers
+        )
 
     def _register_block(
         self, content: object, part: Part, register: RegisterTile, tiling: TilingProblem, problem: FusionProblem
@@ -130,13 +113,15 @@ class GroupBuilder:
         """A part at the highest level, its weights packed; loops in the order that keeps most in the nearest cache."""
         target = problem.target
         width = register.sizes.get(register.along, 0)
-        streams = any(operands(part[0].expr)[place] in tiling.unstaged for place in register.streamed)
+        streams = any(operands(part[0].expr)[place] in tiling.storage.unstaged for place in register.streamed)
         expr, self.graph = pack_weights(part[0].expr, register.vector, width, self.graph, problem.constants, self.packs)
         part = (replace(part[0], expr=expr), *part[1:])
         key = (content, tuple(register.sizes.items()))
         if register.sizes and key not in self.orders:
-            alone = replace(tiling, parts=(part,), tiles=(register,), graph=self.graph, extents={})
-            sizes = {i: register.sizes.get(i, alone.extent(i)) for i in alone.final.spatial}
+            facts = replace(tiling.group, parts=(part,), graph=self.graph)
+            storage = replace(tiling.storage, group=facts, tiles=(register,))
+            alone = TilingProblem(storage, tiling.numbers)
+            sizes = {i: register.sizes.get(i, alone.extent(i)) for i in alone.group.final.spatial}
             self.orders[key] = kept_order(alone, register.sizes, sizes, target.near // 2)
         order = self.orders.get(key, ())
         if register.warps > 1:
@@ -154,11 +139,7 @@ class GroupBuilder:
         raster: dict[str, dict[str, int]] = {}
         steps: dict[str, dict[str, Sizes]] = {}
         tails: dict[str, dict[str, Tail]] = {}
-        layouts: Orders = {}
-        rows: dict[str, tuple[int, int]] = {}
-        copies: dict[str, int] = {}
-        read_in_place, unstaged = set[str](), set[str]()
-        converted: set[str] = set()
+        buffers = CoreBuffers()
         for part in block.walk():
             if part.sizes:
                 tiles.setdefault(names[part.level], {})[part.final.name] = dict(part.sizes)
@@ -169,13 +150,7 @@ class GroupBuilder:
                     tails.setdefault(names[part.level], {})[part.final.name] = "clip"
             if part.steps:
                 steps.setdefault(names[part.level], {}).update({n: dict(of) for n, of in part.steps.items()})
-            if part.level == target.core:
-                layouts |= self.layouts[part.final.name]
-                rows |= self.rows[part.final.name]
-                copies |= self.copies[part.final.name]
-                read_in_place |= self.direct[part.final.name]
-                unstaged |= self.unstaged[part.final.name]
-                converted |= self.converted[part.final.name]
+            buffers = buffers.joined(part.buffers)
         exprs, words = [node.expr for node in block.nodes], dict(target.units)
         units = {node.name: words[fn] for node in block.nodes if (fn := dot_inside(node.expr.value)) in words}
         products = {name: unit for part in block.walk() for name, unit in part.units.items()}
@@ -197,14 +172,14 @@ class GroupBuilder:
             order=order,
             raster=raster,
             tails=tails,
-            loads=_loads(block, target, read_in_place, unstaged),
-            layouts={target.core_level: layouts} if layouts else {},
-            pads=_at(target.core_level, {tensor: pad for tensor, (pad, _) in rows.items() if pad}),
-            swizzles=_at(target.core_level, {tensor: swizzle for tensor, (_, swizzle) in rows.items() if swizzle}),
-            copies={target.core_level: copies} if copies else {},
+            loads=_loads(block, target, buffers.direct, buffers.unstaged),
+            layouts=_at(target.core_level, buffers.layouts),
+            pads=_at(target.core_level, {tensor: pad for tensor, (pad, _) in buffers.rows.items() if pad}),
+            swizzles=_at(target.core_level, {tensor: panel for tensor, (_, panel) in buffers.rows.items() if panel}),
+            copies=_at(target.core_level, buffers.copies),
             units=units,
             shared={name: entry for part in block.walk() for name, entry in part.shared.items()},
-            held=_held(block, wide, converted, sums, target),
+            held=_held(block, wide, buffers.converted, sums, target),
         )
         kernel = kernel_name(block.nodes, outputs, connect, variant, self.graph.tensors, target.levels)
         return TiledGroup(block, outputs, connect, replace(variant, kernel=kernel), seconds)
@@ -301,7 +276,7 @@ def _rows(tiling: TilingProblem, packed: Mapping[str, str], tile: TaskTile) -> d
     return {packed.get(tensor, tensor): of for tensor, of in found.items()}
 
 
-def _at(level: str, table: dict[str, int]) -> dict[str, dict[str, int]]:
+def _at(level: str, table: Mapping[str, S]) -> dict[str, Mapping[str, S]]:
     """A table of a level; none for an empty one."""
     return {level: table} if table else {}
 
@@ -313,8 +288,9 @@ def _copies(tiling: TilingProblem, packed: Mapping[str, str], tile: TaskTile) ->
     return {packed.get(tensor, tensor): tile.stages for tensor in pipelined(tiling, *_arrays(tile))}
 
 
-def _layouts(pieces: Sequence[tuple[object, Part, RegisterTile]]) -> Orders:
-    orders: Orders = {}
+def _layouts(pieces: Sequence[tuple[object, Part, RegisterTile]]) -> dict[str, tuple[int, ...]]:
+    """Tensor -> the order of its dimensions in a core's level."""
+    orders: dict[str, tuple[int, ...]] = {}
     for _, part, register in pieces:
         for access in register.vector.staged:
             order = staged_order(access, part[0].expr, register.vector.iterator)

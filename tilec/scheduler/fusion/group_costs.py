@@ -189,17 +189,18 @@ def roofline(problem: FusionProblem, members: Sequence[int]) -> float:
     """Cost that no tiling of a group falls short of: its arithmetic at full rate, its compulsory traffic."""
     target, inside = problem.target, frozenset(members)
     tiling = problem.tiling_problem(members, problem.leaving(members), ())
-    if any(problem.extents.get(node.name) for node in tiling.nodes):
+    if any(problem.extents.get(node.name) for node in tiling.group.nodes):
         return 0.0
-    moved = float(sum(tiling.whole(t) for t in tiling.outputs))
-    moved += sum(tiling.bytes_of(t) * problem.elements(members, t) for t in tiling.operands if t not in tiling.indexed)
+    moved = float(sum(tiling.whole(t) for t in tiling.group.outputs))
+    read = (t for t in tiling.group.operands if t not in tiling.group.indexed)
+    moved += sum(tiling.storage.bytes_of(t) * problem.elements(members, t) for t in read)
     if problem.objective == "traffic":
         return moved
     if problem.objective == "footprint" or not inside:
         return 0.0
     work = sum(
         float(problem.numbers.size(operations_at_peak(n.expr))) / speed(n.expr, problem.graph, target)
-        for n in tiling.nodes
+        for n in tiling.group.nodes
         if _multiplies(n.expr.reduce)
     )
     return target.launch + max(work / target.peak, moved / target.refill / target.cores)

@@ -26,7 +26,7 @@ from tilec.scheduler.memory_levels.level_problem import LevelProblem, OuterExten
 from tilec.scheduler.memory_levels.level_tiles import LevelTiles, finer
 from tilec.scheduler.state import LevelGroup
 from tilec.scheduler.target_model import TargetModel
-from tilec.scheduler.tiling.tiling_problem import Objective
+from tilec.scheduler.tiling.core_storage import Objective
 
 
 def level_groups(

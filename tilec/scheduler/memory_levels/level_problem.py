@@ -19,8 +19,8 @@ from tilec.scheduler.analysis.access import is_data_dependent
 from tilec.scheduler.analysis.promote_halves import wide_inside
 from tilec.scheduler.building.plan_costs import operations_at_peak
 from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.core_storage import Objective
 from tilec.scheduler.tiling.register_tiles import speed
-from tilec.scheduler.tiling.tiling_problem import Objective
 
 Parts = Sequence[Sequence[Node]]
 

@@ -22,7 +22,9 @@ from tilec.scheduler.predicted_times.planned_group import PlannedGroup
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.cache_reuse import TaskWalk
 from tilec.scheduler.tiling.common_iterators import common_iterators
+from tilec.scheduler.tiling.core_storage import CoreStorage
 from tilec.scheduler.tiling.cost_model import CostTerms, cost_terms
+from tilec.scheduler.tiling.group_facts import GroupFacts
 from tilec.scheduler.tiling.register_options import register_options
 from tilec.scheduler.tiling.register_tiles import RegisterTile, matrix_choice, register_tile
 from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in
@@ -57,12 +59,12 @@ def core_terms(planned: PlannedGroup, block: Block, target: TargetModel, around:
     parts = planned_parts(planned, block, target)
     problem = _problem(planned, block, [part.nodes for part in parts], target, around)
     registers = _register_tiles(parts, problem, block)
-    whole = {i: problem.extent(i) for i in problem.final.spatial}
+    whole = {i: problem.extent(i) for i in problem.group.final.spatial}
     sizes = {i: np.asarray(n, np.int64) for i, n in {**whole, **block.sizes}.items()}
     steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in block.steps.items()}
     walk = TaskWalk(block.order, block.stripe)
     stages = max(planned.variant.copies.get(target.core_level, {}).values(), default=1)
-    return cost_terms(replace(problem, tiles=registers), sizes, steps, walk=walk, stages=stages)
+    return cost_terms(problem.with_tiles(registers), sizes, steps, walk=walk, stages=stages)
 
 
 def planned_parts(planned: PlannedGroup, block: Block, target: TargetModel) -> list[PlannedPart]:
@@ -135,19 +137,9 @@ def _problem(
     }
     halos = {a.tensor for a, expr in reads if leaves(a, expr, tensors[a.tensor].shape, planned.numbers)}
     chain = planned.chain if planned.chain is not None and planned.chain.leader in _names(block) else None
-    return TilingProblem(
-        parts,
-        (),
-        planned.graph,
-        target,
-        planned.numbers,
-        planned.leaving(block.nodes),
-        "traffic",
-        around,
-        chain,
-        frozenset(halos - in_place),
-        planned.constants,
-    )
+    copied = frozenset(halos - in_place)
+    group = GroupFacts(parts, planned.graph, planned.leaving(block.nodes), chain, copied, planned.constants)
+    return TilingProblem(CoreStorage(group, (), target, "traffic"), planned.numbers, around)
 
 
 def _names(block: Block) -> set[str]:
@@ -157,7 +149,8 @@ def _names(block: Block) -> set[str]:
 def _register_tiles(parts: Sequence[PlannedPart], problem: TilingProblem, block: Block) -> tuple[RegisterTile, ...]:
     """The register tiles of all parts with their cycles, as the search has them: those that parts have by themselves,
     or else those that fit what a task leaves them, where operands are read again within the task alone."""
-    graph, constants, target, numbers = problem.graph, problem.constants, problem.target, problem.numbers
+    graph, constants = problem.group.graph, problem.group.constants
+    target, numbers = problem.target, problem.numbers
     usual: list[RegisterTile] = []
     for part in parts:
         options = register_options(part.nodes, graph, constants, target, numbers)

@@ -100,8 +100,8 @@ class RowLayouts:
 def row_layouts(problem: TilingProblem, seen: TileFootprints) -> dict[str, RowLayouts]:
     """Tensor -> how its rows lie in a core's level, where tiles need `seen`."""
     pieces, found = pieces_of(problem.target), dict[str, RowLayouts]()
-    for tensor, (row, elements) in problem.banked.items():
-        size = problem.held_bytes(tensor)
+    for tensor, (row, elements) in problem.storage.banked.items():
+        size = problem.storage.held_bytes(tensor)
         rows = row_of(problem, seen, row) * size
         different, which = np.unique(rows, return_inverse=True)
         which = which.reshape(rows.shape)
@@ -119,14 +119,14 @@ def row_of(problem: TilingProblem, seen: TileFootprints, row: BankedRow) -> Ints
         return np.asarray(width(*seen.boxes[node][iterator]))
     if row.tensor in seen.windows:
         return np.asarray(width(*seen.windows[row.tensor][row.dim]))
-    (expr,) = (node.expr for node in problem.nodes if node.name == row.tensor)
+    (expr,) = (node.expr for node in problem.group.nodes if node.name == row.tensor)
     return np.asarray(width(*seen.boxes[row.tensor][expr.spatial[row.dim]]))
 
 
 def conflicting_bytes(problem: TilingProblem, seen: TileFootprints, loaded: Mapping[str, Floats]) -> Floats:
     """Bytes that banks could serve while they serve the conflicting writes of what tasks have `loaded`."""
     more: Floats = np.zeros(1)
-    for tensor, of in row_layouts(problem, seen).items() if problem.banked else ():
+    for tensor, of in row_layouts(problem, seen).items() if problem.storage.banked else ():
         if tensor in loaded:
             more = more + loaded[tensor] * (of.written - 1)
     return more

@@ -50,18 +50,18 @@ def drawn_bytes(
     depthwise convolution of 510 channels 44 ms in runs of 64 bytes, 36 of 128, 24 of 2040).
     """
     target = problem.target
-    whole = {tensor: float(problem.whole(tensor)) for tensor in (*loaded, *problem.outputs)}
-    out = sum(whole[tensor] for tensor in problem.outputs)
+    whole = {tensor: float(problem.whole(tensor)) for tensor in (*loaded, *problem.group.outputs)}
+    out = sum(whole[tensor] for tensor in problem.group.outputs)
     lines = {tensor: _lines(problem, seen, tensor) for tensor in whole}
     if not target.cache:
-        stored = sum(whole[tensor] * lines[tensor] for tensor in problem.outputs)
+        stored = sum(whole[tensor] * lines[tensor] for tensor in problem.group.outputs)
         return np.asarray(sum((tasks * size * lines[tensor] for tensor, size in loaded.items()), stored), np.float64)
     distinct = {tensor: np.minimum(tasks * size, whole[tensor]) for tensor, size in loaded.items()}
     missed = _missed(problem, np.asarray(sum(distinct.values()) + out, np.float64))
     total: Floats = np.zeros(1)
     for tensor, size in distinct.items():
-        total = total + size * (1.0 if tensor in problem.constants else missed) * lines[tensor]
-    total = total + sum(whole[tensor] * lines[tensor] for tensor in problem.outputs) * missed
+        total = total + size * (1.0 if tensor in problem.group.constants else missed) * lines[tensor]
+    total = total + sum(whole[tensor] * lines[tensor] for tensor in problem.group.outputs) * missed
     if not np.any(missed > 0):
         return total
     walks = (walk,) if walk is not None else task_walks(problem, sizes)
@@ -76,7 +76,7 @@ def task_walks(problem: TilingProblem, sizes: Mapping[str, Ints]) -> tuple[TaskW
     loop alone makes the difference below it.
     """
     tasks = {i: int(np.max(-(-problem.extent(i) // np.maximum(n, 1)))) for i, n in sizes.items()}
-    moving = [i for i in problem.final.spatial if tasks.get(i, 1) > 1]
+    moving = [i for i in problem.group.final.spatial if tasks.get(i, 1) > 1]
     stripes = STRIPES if len(moving) > 1 and not problem.target.is_cached else STRIPES[:1]
     return tuple(
         TaskWalk((first, *(i for i in moving if i != first)), stripe)
@@ -103,7 +103,7 @@ def _drawn_again(
 ) -> Floats:
     """Bytes that waves fetch beside the first time, in the walk that fetches the fewest, where the cache does not hold
     all that tasks touch."""
-    operands = [_Operand(size, distinct[t], lines[t], problem.moved_by(t)) for t, size in loaded.items()]
+    operands = [_Operand(size, distinct[t], lines[t], problem.group.moved_by(t)) for t, size in loaded.items()]
     trips = {i: np.asarray(-(-problem.extent(i) // np.maximum(sizes[i], 1)), np.float64) for i in walks[0].order}
     every = (*trips.values(), *(each for of in operands for each in (of.loaded, of.distinct, of.lines)))
     beside = (1,) * max((np.ndim(each) for each in every), default=0)
@@ -172,7 +172,7 @@ def _lanes(order: Sequence[str], stripes: Floats, trips: Mapping[str, Floats], c
 def _lines(problem: TilingProblem, seen: TileFootprints, tensor: str) -> Floats | float:
     """Bytes that lines have over those of the runs of a tensor in them."""
     target = problem.target
-    if not target.line or tensor in problem.constants or tensor not in seen.windows:
+    if not target.line or tensor in problem.group.constants or tensor not in seen.windows:
         return 1.0
-    run = seen.run(tensor, problem.graph.tensors[tensor].shape, problem.numbers)
-    return 1.0 + target.line / np.asarray(run * problem.bytes_of(tensor), np.float64)
+    run = seen.run(tensor, problem.group.graph.tensors[tensor].shape, problem.numbers)
+    return 1.0 + target.line / np.asarray(run * problem.storage.bytes_of(tensor), np.float64)

@@ -208,24 +208,30 @@ def _work(
     tasks, loops, seen, _ = needs
     loaded = loaded_bytes(problem, seen, loops)
     read: Floats = np.asarray(sum(loaded.values()), np.float64)
-    final = seen.elements[problem.final.tensor] * problem.bytes_of(problem.final.tensor)
+    final = seen.elements[problem.group.final.tensor] * problem.storage.bytes_of(problem.group.final.tensor)
     requested = requested_bytes(problem, seen, loops)
-    stored = sum(problem.whole(t) * rounded_bytes(problem, seen, t) for t in problem.outputs) / np.maximum(tasks, 1)
-    copies = {t: loaded[t] * problem.held_bytes(t) / problem.bytes_of(t) for t in problem.staged if t in loaded}
+    stored = sum(problem.whole(t) * rounded_bytes(problem, seen, t) for t in problem.group.outputs) / np.maximum(
+        tasks, 1
+    )
+    copies = {
+        t: loaded[t] * problem.storage.held_bytes(t) / problem.storage.bytes_of(t)
+        for t in problem.storage.staged
+        if t in loaded
+    }
     copied = sum(copies.values(), start=np.asarray(0.0))
-    for tensor in problem.converted.intersection(problem.outputs):
-        copied = copied + seen.elements[tensor] * problem.held_bytes(tensor)
+    for tensor in problem.storage.converted.intersection(problem.group.outputs):
+        copied = copied + seen.elements[tensor] * problem.storage.held_bytes(tensor)
     for tensor, whole in read_in_place(problem, seen).items():
         copied = copied - np.where(whole, loaded[tensor], 0)
     for name, times in loops.sums.items():
-        if (target.spills_sums or problem.chain is not None) and not problem.accumulates_above:
-            copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * times * (times > 1)
+        if (target.spills_sums or problem.group.chain is not None) and not problem.group.accumulates_above:
+            copied = copied + 2 * seen.elements[name] * problem.storage.bytes_of(name) * times * (times > 1)
     ports: list[Floats] = []
     if target.hides_latency_by_threads:  # loads and results pass the level's ports as what registers read does
-        past = sum((loaded[t] for t in problem.unstaged if t in loaded), start=np.asarray(0.0))
-        past = past + (final if problem.final.tensor in problem.unstaged else 0)
+        past = sum((loaded[t] for t in problem.storage.unstaged if t in loaded), start=np.asarray(0.0))
+        past = past + (final if problem.group.final.tensor in problem.storage.unstaged else 0)
         ports.append((read + final - past) / target.feed)
-    if problem.banked:
+    if problem.storage.banked:
         ports.append(conflicting_bytes(problem, seen, loaded) / target.feed)
     return TaskWork(
         needs,
@@ -236,7 +242,7 @@ def _work(
         _address_cycles(problem, seen, loops),
         read,
         np.asarray(sum(requested.values()), np.float64),
-        np.asarray(sum(requested[t] for t in problem.unstaged if t in requested), np.float64),
+        np.asarray(sum(requested[t] for t in problem.storage.unstaged if t in requested), np.float64),
         np.asarray(sum(requested.values()) + (2 * final if target.is_cached else stored), np.float64),
         copied,
         drawn_bytes(problem, requested, seen, tasks, sizes, walk),
@@ -259,7 +265,7 @@ def _terms(problem: TilingProblem, work: TaskWork, *, least: bool = False, stage
     stream, drawn = work.stream / target.refill, _drawn(problem, work.drawn, tasks)
     if not target.is_cached:  # a copy takes as long as the narrowest link that it passes
         stream = np.maximum(stream, drawn * np.minimum(tasks, target.cores) / np.maximum(tasks, 1))
-    if problem.unstaged:
+    if problem.storage.unstaged:
         flight = np.maximum(_in_flight(problem, work.needs[2], resident), 1)
         stream = np.maximum(stream, work.past * TRIPS * costs.round / flight)
     longer, shorter = np.maximum(compute, stream), np.minimum(compute, stream)
@@ -270,7 +276,7 @@ def _terms(problem: TilingProblem, work: TaskWork, *, least: bool = False, stage
         late = np.zeros(1) if least else _late(problem.target, longer / turns, stream / turns, stages)
         hidden = np.where(least | (stages > 1), 0 if least else shorter / turns, hidden)
         wait = np.where(least | (stages > 1), costs.round + rounds * late, wait)
-    wait = costs.task + (wait + costs.phase * max(0, problem.phases - 1)) / resident
+    wait = costs.task + (wait + costs.phase * max(0, problem.storage.phases - 1)) / resident
     task = longer + hidden + copy + wait
     last = task
     if work.largest is not None:
@@ -278,7 +284,7 @@ def _terms(problem: TilingProblem, work: TaskWork, *, least: bool = False, stage
     waves = np.maximum((tasks - 1) // target.cores * task + last, tasks * task / target.cores + costs.imbalance * task)
     span = np.where(tasks == 1, last, waves + (costs.join if target.launch == 0 else 0))
     seconds = target.launch + np.maximum(span, drawn)
-    moved = tasks * work.read + sum(problem.whole(t) for t in problem.outputs)
+    moved = tasks * work.read + sum(problem.whole(t) for t in problem.group.outputs)
     if work.largest is not None:
         moved = moved + np.maximum(work.largest.read - work.read, 0)
     return CostTerms(tasks, compute, stream, copy, wait, task, span, drawn, target.launch, seconds, held, moved)
@@ -289,10 +295,10 @@ def _address_cycles(problem: TilingProblem, seen: TileFootprints, loops: ReduceL
     ones, since their runs (`TileFootprints.run`) have other lengths; where runs begin is not looked at."""
     target, costs = problem.target, problem.target.costs
     pieces: Floats = np.asarray(0.0)
-    for tensor in problem.operands if costs.addressing else ():
-        if tensor in problem.constants | problem.unstaged or tensor not in seen.windows:
+    for tensor in problem.group.operands if costs.addressing else ():
+        if tensor in problem.group.constants | problem.storage.unstaged or tensor not in seen.windows:
             continue
-        size, shape = problem.bytes_of(tensor), problem.graph.tensors[tensor].shape
+        size, shape = problem.storage.bytes_of(tensor), problem.group.graph.tensors[tensor].shape
         wide = np.gcd(seen.run(tensor, shape, problem.numbers) * size, costs.widest)
         whole = seen.elements[tensor] * size * loops.times(tensor)
         pieces = pieces + np.where(wide < costs.widest, whole / np.maximum(wide, size), 0)
@@ -303,15 +309,15 @@ def _address_cycles(problem: TilingProblem, seen: TileFootprints, loops: ReduceL
 def _in_flight(problem: TilingProblem, seen: TileFootprints, resident: Ints) -> Floats:
     """Bytes that the tasks on a core have on their way into registers at a time, of the part that has fewest."""
     least: Floats = np.asarray(inf)
-    for number, (part, tile) in enumerate(zip(problem.parts, problem.tiles, strict=True)):
-        read = {tensor for node in part for tensor in operands(node.expr)} & problem.unstaged
+    for number, (part, tile) in enumerate(zip(problem.group.parts, problem.tiles, strict=True)):
+        read = {tensor for node in part for tensor in operands(node.expr)} & problem.storage.unstaged
         if not read:
             continue
         extents = extents_of(part[0].expr, problem.numbers)
         points = prod(tile.sizes.get(i) or extents_of(part[-1].expr, problem.numbers)[i] for i in part[-1].expr.spatial)
         steps = prod(tile.steps.get(i, extents[i]) for i in part[0].expr.reduce)
         units = np.minimum(resident * units_of(problem, number, tile, seen), problem.target.threads)
-        each = points * steps * sum(element_bytes(problem.graph.tensors[t].ttype) for t in read)
+        each = points * steps * sum(element_bytes(problem.group.graph.tensors[t].ttype) for t in read)
         least = np.minimum(least, units * each)
     return least
 

@@ -14,7 +14,7 @@ from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
 def task_order(problem: TilingProblem, sizes: Sizes) -> tuple[str, ...]:
     """Tile loops at a core's level, outermost first: the loop that leaves most bytes in place runs innermost."""
-    whole = {i: sizes.get(i, problem.extent(i)) for i in problem.final.spatial}
+    whole = {i: sizes.get(i, problem.extent(i)) for i in problem.group.final.spatial}
     return kept_order(problem, sizes, whole, 1 << 62, problem.target.line)
 
 
@@ -28,15 +28,15 @@ def kept_order(
     once and one four times a task; with the first streaming twelve products took 64 ms, with the second 77).  Where a
     loop goes on in the same rows, the line at the end of each stays; constants are packed and have no rows.
     """
-    nodes = problem.nodes
+    nodes = problem.group.nodes
     arrays = {i: np.asarray(n, np.int64) for i, n in sizes.items()}
-    seen = tile_footprints(nodes, arrays, {}, problem.shapes, problem.numbers)
+    seen = tile_footprints(nodes, arrays, {}, problem.group.shapes, problem.numbers)
     base = seen.elements
     made = {node.name for node in nodes}
-    in_rows = seen.windows.keys() - problem.constants
+    in_rows = seen.windows.keys() - problem.group.constants
 
     def kept(iterator: str) -> int:
-        shared = problem.rows.shared.get(iterator, {})
+        shared = problem.group.rows.shared.get(iterator, {})
         total = 0
         for node in nodes:
             name = shared.get(node.name, iterator)
@@ -45,22 +45,22 @@ def kept_order(
                 if tensor in made or tensor not in base:
                     continue
                 if not any(_moves(a, name) for a in reads):
-                    size = int(base[tensor]) * problem.bytes_of(tensor)
+                    size = int(base[tensor]) * problem.storage.bytes_of(tensor)
                     passes = _passes(problem, node.name, reads, sizes) if line else 1
                     total += size * passes if size <= capacity else 0
                 elif line and tensor in in_rows and all(_goes_on(a, name) for a in reads):
-                    run = seen.run(tensor, problem.graph.tensors[tensor].shape, problem.numbers)
+                    run = seen.run(tensor, problem.group.graph.tensors[tensor].shape, problem.numbers)
                     total += line * int(base[tensor]) // int(run)
         return total
 
-    return tuple(sorted(loops, key=lambda i: (kept(i), problem.final.spatial.index(i))))
+    return tuple(sorted(loops, key=lambda i: (kept(i), problem.group.final.spatial.index(i))))
 
 
 def _passes(problem: TilingProblem, node: str, reads: Sequence[Access], sizes: Mapping[str, int]) -> int:
     """How often the register tiles of a task read what a node reads."""
-    part = problem.made[node]
-    last, tile = problem.parts[part][-1].name, problem.tiles[part].sizes
-    shared = problem.rows.shared
+    part = problem.group.made[node]
+    last, tile = problem.group.parts[part][-1].name, problem.tiles[part].sizes
+    shared = problem.group.rows.shared
     times = 1
     for iterator, size in sizes.items():
         names = shared.get(iterator, {})

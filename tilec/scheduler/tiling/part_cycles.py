@@ -87,13 +87,13 @@ def _part_work(
     problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints, loops: ReduceLoops
 ) -> PartWork:
     """The work of one part in a task."""
-    target, expr = problem.target, problem.parts[number][-1].expr
+    target, expr = problem.target, problem.group.parts[number][-1].expr
     box = seen.boxes.get(expr.tensor)
     if box is None:
         return PartWork(np.zeros(1), np.ones(1))
     tiles: dict[str, Ints | Floats | float] = {}
     extents = extents_of(expr, problem.numbers)
-    lanes, widths = target.lanes(problem.bytes_of(expr.tensor)), list[int]()
+    lanes, widths = target.lanes(problem.storage.bytes_of(expr.tensor)), list[int]()
     for iterator in expr.spatial:
         lo, hi = box[iterator]
         size = tile.sizes.get(iterator) or extents[iterator] or 1
@@ -104,15 +104,15 @@ def _part_work(
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
     anchor = anchor_of(problem, number)
     cycles = cycles * _ragged_depth(problem, anchor, tile, loops)
-    if any(operands(problem.parts[number][0].expr)[place] in problem.unstaged for place in tile.streamed):
+    if any(operands(problem.group.parts[number][0].expr)[place] in problem.storage.unstaged for place in tile.streamed):
         cycles = cycles * np.where(_takes_rows(tile, box, extents), 1.0, NO_CODE)
     if tile.warps > 1:
         cycles = cycles * np.where(_takes_groups(problem, number, tile, seen, loops), 1.0, NO_CODE)
-    if target.hides_latency_by_threads and anchor.tensor in loops.sums and problem.chain is None:
+    if target.hides_latency_by_threads and anchor.tensor in loops.sums and problem.group.chain is None:
         together = (loops.sums[anchor.tensor] > 1) & (prod(tiles.values()) > task_units(target))
         cycles = cycles * np.where(together, NO_CODE, 1.0)
     if expr.tensor in loops.sums:
-        for moved, rescaled in problem.rescaling.get(expr.tensor, {}).items():
+        for moved, rescaled in problem.group.rescaling.get(expr.tensor, {}).items():
             times = prod((hi - lo if i in moved else tiles[i] for i, (lo, hi) in box.items() if i in tiles), start=1)
             width = _sum_lanes(problem, anchor, tile, moved) if tile.unit else lanes if tile.along in moved else 1
             cycles = cycles + loops.sums[expr.tensor] * times * rescaled / width / 2
@@ -130,7 +130,7 @@ def _chains(target: TargetModel, tile: RegisterTile, widths: tuple[int, ...], la
 def _sum_lanes(problem: TilingProblem, anchor: TensorExpr, tile: RegisterTile, moved: Collection[str]) -> int:
     """Lanes that hold different sums of a unit of matrices along some iterators."""
     unit = next(unit for unit, _ in problem.target.matrices if unit.name == tile.unit)
-    ttypes = {tensor: problem.graph.tensors[tensor].ttype for tensor in operands(anchor)}
+    ttypes = {tensor: problem.group.graph.tensors[tensor].ttype for tensor in operands(anchor)}
     product = matrix_product(anchor, ttypes, unit)
     axes = () if product is None else zip((product.rows, product.columns), unit.sums, strict=True)
     return prod(span.lanes for name, span in axes if name in moved)
@@ -161,7 +161,7 @@ def _takes_groups(
 ) -> NDArray[np.bool_]:
     """Whether a core's tile consists of whole groups of warps of a unit that reads operands in memory, in whole steps,
     and these lie there in swizzled rows, each warp's at the beginning of a panel."""
-    anchor, final = problem.parts[number][0].expr, problem.parts[number][-1].expr
+    anchor, final = problem.group.parts[number][0].expr, problem.group.parts[number][-1].expr
     unit = next(unit for unit, _ in problem.target.matrices if unit.name == tile.unit)
     box, extents = seen.boxes[final.tensor], extents_of(final, problem.numbers)
     if not all(i in box for i in tile.sides):
@@ -179,8 +179,12 @@ def _takes_groups(
         if access.tensor not in layouts:
             return np.asarray(False)
         swizzle = layouts[access.tensor].swizzle
-        deep = depth in variables(access.index[problem.banked[access.tensor][0].dim])
-        fits = fits & (swizzle > 0) & (deep | (n * problem.held_bytes(access.tensor) % np.maximum(swizzle, 1) == 0))
+        deep = depth in variables(access.index[problem.storage.banked[access.tensor][0].dim])
+        fits = (
+            fits
+            & (swizzle > 0)
+            & (deep | (n * problem.storage.held_bytes(access.tensor) % np.maximum(swizzle, 1) == 0))
+        )
     return np.asarray(fits)
 
 

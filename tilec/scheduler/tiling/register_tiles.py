@@ -12,7 +12,7 @@ from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.lane_counts import lane_counts
 from tilec.ir.matrix_units import matrix_product, reads_in_memory
-from tilec.ir.types import element_bytes
+from tilec.ir.types import TTYPES, element_bytes
 from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.scheduler.analysis.access import smoothness
 from tilec.scheduler.analysis.contraction import operands_of
@@ -197,7 +197,8 @@ def _vectors(sizes: Mapping[str, int], lined: str, lanes: int, target: TargetMod
 
 def _values(expr: TensorExpr, graph: Graph) -> tuple[str, ...]:
     """Operands whose elements are computed with, those that only index others left out."""
-    return tuple(o.access.tensor for o in operands_of(expr) if graph.tensors[o.access.tensor].ttype[0] in "bf")
+    read = [o.access.tensor for o in operands_of(expr)]
+    return tuple(t for t in read if TTYPES[graph.tensors[t].ttype].kind in ("float", "bool"))
 
 
 def _elementwise(

@@ -52,7 +52,7 @@ def task_registers(problem: TilingProblem, seen: TileFootprints, loops: ReduceLo
             for beside in (costs.beside_points, costs.beside_sums)
         )
         alone = tile.warps == 1
-        taken = np.maximum(taken, few if alone and not is_contraction(problem.parts[number][0].expr) else many)
+        taken = np.maximum(taken, few if alone and not is_contraction(problem.group.parts[number][0].expr) else many)
         least = np.maximum(least, few if alone else many)
     return TaskRegisters(taken, least, most, every)
 
@@ -60,7 +60,7 @@ def task_registers(problem: TilingProblem, seen: TileFootprints, loops: ReduceLo
 def anchor_of(problem: TilingProblem, number: int) -> TensorExpr:
     """The reduction whose steps a part takes: its first node, the last product where several follow one another."""
     tile = problem.tiles[number]
-    return problem.parts[number][tile.further[-1][0] if tile.further else 0].expr
+    return problem.group.parts[number][tile.further[-1][0] if tile.further else 0].expr
 
 
 def task_units(target: TargetModel) -> int:
@@ -76,7 +76,7 @@ def units_of(problem: TilingProblem, number: int, tile: RegisterTile, seen: Tile
 def _units(problem: TilingProblem, number: int, tile: RegisterTile, seen: TileFootprints) -> tuple[Ints, Ints]:
     """Units that compute a part of a task at a time, and the bytes of the points of one: those of its result, and of
     what a step of products that follow one another begins with."""
-    target, first, final = problem.target, problem.parts[number][0].expr, problem.parts[number][-1].expr
+    target, first, final = problem.target, problem.group.parts[number][0].expr, problem.group.parts[number][-1].expr
     box, extents = seen.boxes.get(final.tensor, {}), extents_of(final, problem.numbers)
     units, points = np.asarray(1, np.int64), np.asarray(WORD, np.int64)
     for iterator in final.spatial:

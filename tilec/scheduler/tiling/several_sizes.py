@@ -60,7 +60,7 @@ def at_sizes(
     problem: TilingProblem, other: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, stages: Ints
 ) -> Estimate:
     """The estimate of tiles that were made for the sizes of `problem` at those of `other`."""
-    final, domains = problem.final, {node.name: node.expr.domain for node in problem.nodes}
+    final, domains = problem.group.final, {node.name: node.expr.domain for node in problem.group.nodes}
     return estimate(
         other,
         {i: _moved(n, final.domain[i], problem, other) for i, n in sizes.items()},
@@ -74,8 +74,8 @@ def _shortlist(
 ) -> Ints:
     """Places of the best candidates of every kind: which extents that vary they take whole."""
     kind = np.zeros(prod(shape), np.int64)
-    domains = {node.name: node.expr.domain for node in problem.nodes}
-    cuts = [(n, problem.final.domain[iterator]) for iterator, n in sizes.items()]
+    domains = {node.name: node.expr.domain for node in problem.group.nodes}
+    cuts = [(n, problem.group.final.domain[iterator]) for iterator, n in sizes.items()]
     cuts += [(n, domains[node][iterator]) for node, of in steps.items() for iterator, n in of.items()]
     for n, extent in cuts:
         if variables(extent):
@@ -103,7 +103,7 @@ def _moved(size: Ints, extent: Expr, problem: TilingProblem, other: TilingProble
 def proportion(problem: TilingProblem, other: TilingProblem) -> float:
     """Sizes of the problem over those of another, so that a plan's time at large sizes does not outweigh the rest; the
     elements that its nodes compute, where sizes occur together: one may be nothing where another is large."""
-    if problem.graph.scenarios:
+    if problem.group.graph.scenarios:
         return max(1, _elements(problem)) / max(1, _elements(other))
     here, there = (prod(int(n) for n in each.numbers.symbols.values()) for each in (problem, other))
     return max(1, here) / max(1, there)
@@ -111,4 +111,4 @@ def proportion(problem: TilingProblem, other: TilingProblem) -> float:
 
 def _elements(problem: TilingProblem) -> int:
     """How often the bodies of all nodes are computed."""
-    return sum(prod(extent_of(e, problem.numbers) for e in node.expr.extents) for node in problem.nodes)
+    return sum(prod(extent_of(e, problem.numbers) for e in node.expr.extents) for node in problem.group.nodes)

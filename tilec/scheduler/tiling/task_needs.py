@@ -33,18 +33,18 @@ def task_needs(
     """The number of tasks, their loops, what they need, and the most bytes that a core's level holds at a time (W08):
     windows count from first to last use. The `largest` task stores what no tile reads of tensors that leave, too."""
     tasks: Ints = np.asarray(prod(-(-problem.extent(i) // np.maximum(n, 1)) for i, n in sizes.items()), np.int64)
-    stored = {t: -(-problem.read_elements(t) // np.maximum(tasks, 1)) for t in problem.kept}
+    stored = {t: -(-problem.read_elements(t) // np.maximum(tasks, 1)) for t in problem.group.kept}
     unread = problem.unread if largest else NO_UNREAD
     loops = ReduceLoops(problem, steps)
     seen = wide = wide or problem.footprints(sizes, stored, unread)
     if steps:
         inside = frozenset(name for moving in loops.inside.values() for name in moving)
-        moving = problem.movers if stored else None
+        moving = problem.group.movers if stored else None
         seen = tile_footprints(
-            problem.nodes,
+            problem.group.nodes,
             sizes,
-            problem.spread(steps),
-            problem.shapes,
+            problem.group.spread(steps),
+            problem.group.shapes,
             problem.numbers,
             stored,
             inside,
@@ -52,17 +52,17 @@ def task_needs(
             moving,
             unread,
         )
-    layouts = row_layouts(problem, seen) if problem.banked else {}
-    more: list[Ints] = [np.asarray(0, np.int64) for _ in range(len(problem.parts) + 1)]
-    for tensor, (first, last) in problem.held.items():
+    layouts = row_layouts(problem, seen) if problem.storage.banked else {}
+    more: list[Ints] = [np.asarray(0, np.int64) for _ in range(len(problem.group.parts) + 1)]
+    for tensor, (first, last) in problem.storage.held.items():
         if tensor not in seen.elements:
             continue
-        size = seen.elements[tensor] * problem.held_bytes(tensor)
+        size = seen.elements[tensor] * problem.storage.held_bytes(tensor)
         if tensor in layouts:
-            row = np.maximum(row_of(problem, seen, problem.banked[tensor][0]), 1)
-            size = size + seen.elements[tensor] // row * layouts[tensor].pad * problem.held_bytes(tensor)
+            row = np.maximum(row_of(problem, seen, problem.storage.banked[tensor][0]), 1)
+            size = size + seen.elements[tensor] // row * layouts[tensor].pad * problem.storage.held_bytes(tensor)
         first, last = loops.span(tensor, first, last) if loops.rounds else (first, last)
-        if tensor in problem.formers:
+        if tensor in problem.group.formers:
             size = 2 * size
         more[first] = more[first] + size
         more[last + 1] = more[last + 1] - size
@@ -75,7 +75,7 @@ def task_needs(
 
 def pads_and_swizzles(problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps) -> dict[str, tuple[int, int]]:
     """Tensor whose rows are laid out in a core's level -> elements behind a row, bytes of a panel, for one tile."""
-    if not problem.banked:
+    if not problem.storage.banked:
         return {}
     seen = task_needs(problem, sizes, steps)[2]
     return {t: (int(np.max(of.pad)), int(np.max(of.swizzle))) for t, of in row_layouts(problem, seen).items()}
@@ -85,10 +85,15 @@ def pipelined_bytes(problem: TilingProblem, loops: ReduceLoops, seen: TileFootpr
     """Operands that a reduce loop loads anew in every round -> bytes of one more copy: from the lowest level, as they
     are, in whole words."""
     found: dict[str, Ints] = {}
-    for tensor in problem.operands if problem.target.asynchronous and loops.rounds else ():
-        words = problem.bytes_of(tensor) >= WORD or tensor not in problem.ragged
-        if tensor in problem.held and tensor in seen.elements and words and tensor not in problem.converted:
-            size = seen.elements[tensor] * problem.held_bytes(tensor)
+    for tensor in problem.group.operands if problem.target.asynchronous and loops.rounds else ():
+        words = problem.storage.bytes_of(tensor) >= WORD or tensor not in problem.ragged
+        if (
+            tensor in problem.storage.held
+            and tensor in seen.elements
+            and words
+            and tensor not in problem.storage.converted
+        ):
+            size = seen.elements[tensor] * problem.storage.held_bytes(tensor)
             found[tensor] = np.where(loops.times(tensor) > 1, size, 0)
     return found
 
@@ -102,7 +107,7 @@ def pipelined(problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps) -
 def loaded_bytes(problem: TilingProblem, seen: TileFootprints, loops: ReduceLoops) -> dict[str, Floats]:
     """Bytes of every operand that a task loads."""
     filled = not problem.target.is_cached
-    size = {t: seen.elements[t] * problem.bytes_of(t) for t in problem.operands if t in seen.elements}
+    size = {t: seen.elements[t] * problem.storage.bytes_of(t) for t in problem.group.operands if t in seen.elements}
     return {t: n * loops.times(t) * seen.share(t, filled=filled) for t, n in size.items()}
 
 
@@ -119,9 +124,11 @@ def rounded_bytes(problem: TilingProblem, seen: TileFootprints, tensor: str) -> 
     (`drawn_bytes`).
     """
     target = problem.target
-    if target.is_cached or tensor in problem.constants or tensor not in seen.windows:
+    if target.is_cached or tensor in problem.group.constants or tensor not in seen.windows:
         return 1.0
-    run = seen.run(tensor, problem.graph.tensors[tensor].shape, problem.numbers) * problem.bytes_of(tensor)
+    run = seen.run(tensor, problem.group.graph.tensors[tensor].shape, problem.numbers) * problem.storage.bytes_of(
+        tensor
+    )
     return np.asarray(1 + (target.transaction - np.gcd(run, target.transaction)) / run, np.float64)
 
 
@@ -129,8 +136,8 @@ def read_in_place(problem: TilingProblem, seen: TileFootprints) -> dict[str, NDA
     """Whether thin halos are read in place: where their readers take whole rows, so that guards hold or fail for a row
     at a time (measured: 56 us against 79 for a depthwise convolution; cut rows 113)."""
     found: dict[str, NDArray[np.bool_]] = {}
-    exprs = {node.name: node.expr for node in problem.nodes}
-    for tensor, readers in problem.thin.items():
+    exprs = {node.name: node.expr for node in problem.group.nodes}
+    for tensor, readers in problem.storage.thin.items():
         whole: NDArray[np.bool_] = np.asarray(True)
         for name in readers:
             expr = exprs[name]
@@ -144,7 +151,9 @@ def read_in_place(problem: TilingProblem, seen: TileFootprints) -> dict[str, NDA
 
 def direct(problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps) -> frozenset[str]:
     """Operands with a halo that one tile reads in place."""
-    if not problem.thin:
+    if not problem.storage.thin:
         return frozenset()
-    seen = tile_footprints(problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers)
+    seen = tile_footprints(
+        problem.group.nodes, sizes, problem.group.spread(steps), problem.group.shapes, problem.numbers
+    )
     return frozenset(tensor for tensor, whole in read_in_place(problem, seen).items() if bool(np.all(whole)))

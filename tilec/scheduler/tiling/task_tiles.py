@@ -122,10 +122,10 @@ def _effort(problem: TilingProblem) -> LookEffort:
 def _rough(problem: TilingProblem) -> tuple[int, float]:
     """What a few candidates hold at least and come to at best, at one size of every symbol."""
     sizes = candidates(problem, choices=_effort(problem).sizes)
-    if problem.chain is None:
+    if problem.group.chain is None:
         found = estimate(problem, sizes, {})
     else:
-        leader = problem.chain.leader
+        leader = problem.group.chain.leader
         found = _stepped(problem, sizes, leader, _shorter(problem, leader) or [{}], {}).score
     held = int(np.min(found.held))
     if held > problem.target.capacity:
@@ -140,10 +140,10 @@ def task_tiles(problem: TilingProblem, most: int, known: Sequence[TaskTile] = ()
     share a reduce loop always do, unless all of it stays above the level.  Steps of tiles whose bound exceeds `most`
     tiles, of these or of those `known` of the same group, are not tried.
     """
-    whole = problem.chain is None or problem.accumulates_above
+    whole = problem.group.chain is None or problem.group.accumulates_above
     trials = [_plain(problem, candidates(problem))] if whole else []
     limit = _limit(problem, trials, known, most)
-    if len(problem.parts) == 1 or not problem.target.spills_sums or not any(trial.fits.any() for trial in trials):
+    if len(problem.group.parts) == 1 or not problem.target.spills_sums or not any(trial.fits.any() for trial in trials):
         trials += _with_steps(problem, candidates(problem, most=MAX_CANDIDATES // ROUNDS), limit)
     if limit == inf and not any(trial.fits.any() for trial in trials):
         finer = candidates(problem, fine=True, most=MAX_CANDIDATES // ROUNDS)
@@ -199,7 +199,7 @@ def _worth(problem: TilingProblem, trial: _Trial) -> Floats:
 def _limit(problem: TilingProblem, trials: Sequence[_Trial], known: Sequence[TaskTile], most: int) -> float:
     """What `most` candidates that fit do not exceed, trials and tiles that are known; infinite if there are fewer, or
     if reductions share a loop."""
-    if problem.chain is not None:
+    if problem.group.chain is not None:
         return inf
     worth = np.concatenate(
         [*(_worth(problem, trial) for trial in trials), [ranked(problem.target, tile) for tile in known if tile.fits]]
@@ -222,24 +222,24 @@ def least_held(problem: TilingProblem) -> int:
     """Bytes that a core's level must hold at least: one element of the final node, all reductions one by one."""
     one = np.asarray(1, np.int64)
     sizes = dict.fromkeys(tiled_iterators(problem), one)
-    cut = [*_steppable(problem), *((problem.chain.leader,) if problem.chain is not None else ())]
-    steps = {name: dict.fromkeys(problem.sharing(name)[name], one) for name in cut}
+    cut = [*_steppable(problem), *((problem.group.chain.leader,) if problem.group.chain is not None else ())]
+    steps = {name: dict.fromkeys(problem.group.sharing(name)[name], one) for name in cut}
     return int(np.max(task_needs(problem, sizes, steps)[3]))
 
 
 def smaller(problem: TilingProblem, tile: TaskTile) -> Iterator[TaskTile]:
     """A tile with ever shorter reduce steps of the longest reduction that may be cut, then, with the shortest, ever
     smaller: the longest size is halved until all are 1."""
-    for name in [problem.chain.leader] if problem.chain is not None else _steppable(problem)[:1]:
-        expr = next(node.expr for node in problem.nodes if node.name == name)
+    for name in [problem.group.chain.leader] if problem.group.chain is not None else _steppable(problem)[:1]:
+        expr = next(node.expr for node in problem.group.nodes if node.name == name)
         whole = {i: extent_of(expr.domain[i], problem.numbers) for i in expr.reduce}
         now = prod({**whole, **tile.steps.get(name, {})}.values())
         for steps in _shorter(problem, name):
             if prod({**whole, **steps}.values()) < now:
                 tile = replace(tile, steps={**tile.steps, name: steps})
                 yield tile
-    sizes = {i: tile.sizes.get(i, problem.extent(i)) for i in problem.final.spatial}
-    sizes = {i: n for i, n in sizes.items() if not problem.sinks.names or i in problem.sinks.aligned}
+    sizes = {i: tile.sizes.get(i, problem.extent(i)) for i in problem.group.final.spatial}
+    sizes = {i: n for i, n in sizes.items() if not problem.group.sinks.names or i in problem.group.sinks.aligned}
     while sizes and sizes[longest := max(sizes, key=lambda i: sizes[i])] > 1:
         sizes[longest] //= 2
         yield replace(tile, sizes={i: n for i, n in sizes.items() if n < problem.extent(i)})
@@ -259,15 +259,15 @@ def _with_steps(problem: TilingProblem, sizes: Mapping[str, Ints], limit: float)
     trials: list[_Trial] = []
     fixed: dict[str, Mapping[str, int]] = {}
     cut = _steppable(problem)
-    every = _Tiles(sizes, estimate_without_steps(problem, sizes) if cut or problem.chain is not None else None)
+    every = _Tiles(sizes, estimate_without_steps(problem, sizes) if cut or problem.group.chain is not None else None)
     below = _below(problem, every, limit) if cut and limit < inf else every
     for turn in range(STEPPED):
-        names = [problem.chain.leader] if problem.chain is not None and turn == 0 else cut
+        names = [problem.group.chain.leader] if problem.group.chain is not None and turn == 0 else cut
         found = [
             _stepped(problem, tiles.sizes, name, chain, fixed, tiles.wide)
             for name in names
             if name not in fixed
-            and (tiles := every if below is not every and problem.leaves_gaps(name) else below) is not None
+            and (tiles := every if below is not every and problem.group.leaves_gaps(name) else below) is not None
             and (chain := _shorter(problem, name))
         ]
         trials += found
@@ -291,9 +291,9 @@ def _below(problem: TilingProblem, tiles: _Tiles, limit: float) -> _Tiles | None
 def _steppable(problem: TilingProblem) -> list[str]:
     """Reductions that may be cut by themselves: a cache that reads a single pass over its operands needs no steps for
     it."""
-    shared = problem.chain.members if problem.chain is not None else ()
+    shared = problem.group.chain.members if problem.group.chain is not None else ()
     implicit = problem.target.is_cached
-    parts = zip(problem.parts, problem.tiles, strict=True)
+    parts = zip(problem.group.parts, problem.tiles, strict=True)
     leading = [part[0] for part, tile in parts if not tile.streamed and (len(part) == 1 or not part[-1].expr.reduce)]
     anchors = [node.expr for node in leading if node.expr.reduce and node.name not in shared]
     cut = [e for e in anchors if is_contraction(e) or not implicit]
@@ -307,8 +307,8 @@ def _shorter(problem: TilingProblem, name: str) -> list[dict[str, int]]:
     Those of a shared loop are powers of two, for a last step that is shorter costs it little. A reduction of a unit of
     matrices has steps of whole depths beside, powers of two of them, whose rows banks serve best.
     """
-    expr = next(node.expr for node in problem.nodes if node.name == name)
-    shared = problem.chain is not None and name == problem.chain.leader
+    expr = next(node.expr for node in problem.group.nodes if node.name == name)
+    shared = problem.group.chain is not None and name == problem.group.chain.leader
     whole = {i: extent_of(expr.domain[i], problem.numbers) for i in expr.reduce}
     steps, found = dict(whole), list[dict[str, int]]()
     while steps[longest := max(steps, key=lambda i: steps[i])] > 1:
@@ -326,7 +326,7 @@ def _with_depths(
 ) -> list[dict[str, int]]:
     """The steps, and those of powers of two of whole depths where a unit of matrices computes a node."""
     unit, depth = next(
-        ((tile.unit, tile.vector.iterator) for part, tile in zip(problem.parts, problem.tiles, strict=False)
+        ((tile.unit, tile.vector.iterator) for part, tile in zip(problem.group.parts, problem.tiles, strict=False)
          if part[0].name == name), ("", "")
     )  # fmt: skip
     extents = (unit_.depth for unit_, _ in problem.target.matrices if unit_.name == unit)
@@ -344,7 +344,7 @@ def _stepped(
     wide: TileFootprints | None = None,
 ) -> _Trial:
     """Every candidate tile with every step of a chain."""
-    domain = next(n.expr.domain for n in problem.nodes if n.name == node)
+    domain = next(n.expr.domain for n in problem.group.nodes if n.name == node)
     iterators = list(dict.fromkeys(i for steps in chain for i in steps))
     whole = {i: extent_of(domain[i], problem.numbers) for i in iterators}
     grid = _grid(sizes)
@@ -396,7 +396,7 @@ def _volume(trial: _Trial) -> Floats:
 def _tile(problem: TilingProblem, trial: _Trial, place: int) -> TaskTile:
     chosen = {i: trial.of(n, place) for i, n in trial.sizes.items()}
     steps = {node: {i: trial.of(n, place) for i, n in of.items()} for node, of in trial.steps.items()}
-    domains = {node.name: node.expr.domain for node in problem.nodes}
+    domains = {node.name: node.expr.domain for node in problem.group.nodes}
     short = {
         node: {i: n for i, n in of.items() if n < extent_of(domains[node][i], problem.numbers)}
         for node, of in steps.items()
@@ -421,7 +421,7 @@ def fitted(problem: TilingProblem, tile: TaskTile, options: Sequence[Sequence[Re
 
 
 def _whole(problem: TilingProblem) -> dict[str, int]:
-    return {i: problem.extent(i) for i in problem.final.spatial}
+    return {i: problem.extent(i) for i in problem.group.final.spatial}
 
 
 def extents_in(problem: TilingProblem, tile: TaskTile) -> list[dict[str, int]]:
@@ -430,13 +430,15 @@ def extents_in(problem: TilingProblem, tile: TaskTile) -> list[dict[str, int]]:
     boxes = problem.footprints(sizes, {}).boxes
     if tile.steps:
         steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
-        inside = frozenset(name for node, of in tile.steps.items() for name in problem.inside(node, tuple(of)))
+        inside = frozenset(name for node, of in tile.steps.items() for name in problem.group.inside(node, tuple(of)))
         wide, numbers = problem.footprints(sizes, {}), problem.numbers
-        steps = problem.spread(steps)
-        boxes = tile_footprints(problem.nodes, sizes, steps, problem.shapes, numbers, inside=inside, wide=wide).boxes
+        steps = problem.group.spread(steps)
+        boxes = tile_footprints(
+            problem.group.nodes, sizes, steps, problem.group.shapes, numbers, inside=inside, wide=wide
+        ).boxes
     return [
         {i: int(hi - lo) for i, (lo, hi) in boxes.get(part[0].name, {}).items() if i in part[0].expr.spatial}
-        for part in problem.parts
+        for part in problem.group.parts
     ]
 
 

@@ -58,21 +58,21 @@ def candidates(
 
 def tiled_iterators(problem: TilingProblem) -> list[str]:
     """Iterators of the final node that tiles may cut: with further sinks those that these move along."""
-    final, sinks = problem.final, problem.sinks
+    final, sinks = problem.group.final, problem.group.sinks
     moving = [i for i, e in zip(final.spatial, final.shape, strict=True) if constant_value(e) != 1]
     return [i for i in moving if i in sinks.aligned] if sinks.names else moving
 
 
 def _grain(problem: TilingProblem, fine: bool) -> dict[str, int]:
     """What sizes are multiples of: the register tile, for rows the largest of any part."""
-    shared = problem.rows.shared
+    shared = problem.group.rows.shared
     grain: dict[str, int] = {}
-    for iterator in problem.final.spatial:
+    for iterator in problem.group.final.spatial:
         if fine and iterator != problem.tiles[-1].along:
             grain[iterator] = 1
             continue
         sizes = [problem.tiles[-1].grain(iterator, problem.extent(iterator))]
-        for part, tile in zip(problem.parts[:-1], problem.tiles[:-1], strict=True):
+        for part, tile in zip(problem.group.parts[:-1], problem.tiles[:-1], strict=True):
             twin = shared.get(iterator, {}).get(part[-1].name)
             if twin is not None:
                 sizes.append(tile.grain(twin, problem.extent(iterator)))
@@ -106,7 +106,7 @@ def _waves(extent: int, grain: int, cores: int) -> list[int]:
 def _panelled(problem: TilingProblem) -> frozenset[str]:
     """The final node's iterator along which weights may be cut into panels: it is tiled by whole ones."""
     last = problem.tiles[-1]
-    return frozenset({last.along} if is_contraction(problem.parts[-1][0].expr) else ())
+    return frozenset({last.along} if is_contraction(problem.group.parts[-1][0].expr) else ())
 
 
 def _parts(extent: int, most: int) -> Iterator[int]:
