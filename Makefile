@@ -14,7 +14,7 @@ APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all slow-tests test-torch torch-functions torch-timing torch-models mutants replay fuzz fuzz-open fuzz-quantised outside exports language-models quantised
-.PHONY: compile-times predicted-plans faults first-results odd-values traces open-zoo gpu-zoo on-gpu conformance open-conformance lint format features schema
+.PHONY: compile-times predicted-plans faults first-results odd-values traces open-zoo gpu-zoo kernel-texts on-gpu conformance open-conformance lint format features schema
 .PHONY: docs docs-tables clean browser
 .DELETE_ON_ERROR:
 
@@ -115,6 +115,9 @@ traces: $(READY) ## sizes never compiled for, beside onnxruntime and OpenVINO, e
 
 gpu-zoo: $(READY) ## compile the zoo for four GPUs in five types, e.g. ARGS="verify bert-base h100 f16": registers, spills, verdicts
 	@PYTHONPATH=.:tests $(BIN)/python -m tests.gpu_zoo $(ARGS)
+
+kernel-texts: $(READY) ## the text of GPU kernels of golden and other plans against a folder of them, e.g. ARGS="../texts a/2-plan.json"
+	@PYTHONPATH=.:tests $(BIN)/python -m tests.kernel_texts $(ARGS)
 
 on-gpu: $(READY) ## check and time kernels and models on the GPU of this machine, e.g. ARGS="softmax f16"; --list says what
 	@$(BIN)/python -m tests.on_gpu.run build/on-gpu-plans $(ARGS)

@@ -24,6 +24,9 @@ UNROLLED = 16
 TOGETHER = 8
 """Turns of a longer one that are unrolled (two of 66 and 131 turns on an H100 took 35 and 17 us one by one)."""
 
+NUMBER = Var("#e")
+"""The number of an element, or of a vector, among those that the threads of a block copy."""
+
 NEIGHBOUR = "#neighbour"
 """The variable that counts the elements of a vector in a row."""
 
@@ -54,8 +57,8 @@ def fill(state: KernelState, buffer: Buffer, value: Scalar, ranges: KnownRanges)
             state.lines.add(f"{state.names[buffer.name]}[{name}] = {text};")
         return
     vector = next(n for n in (8, 4, 2, 1) if _fills_vectors(state, buffer, n, ranges))
-    index, inner, heads = _linear(state, buffer, buffer, vector, ranges)
-    with state.nested(heads):
+    index, inner, total = _linear(state, buffer, buffer, vector, ranges)
+    with state.nested(_turns(state, total, ranges)):
         at = state.address(buffer, [Binary("+", a, b) for a, b in zip(buffer.lo, index, strict=True)], inner)
         value_text = text if vector == 1 else f"t_vector<{vector}>({text})"
         state.lines.add(f"{state.memory('ST', buffer, vector)}({at}, {value_text});")
@@ -79,14 +82,14 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
     for vector in (8, 4, 2, 1):
         if size * vector > WIDEST or (vector > 1 and not _divides(copy, vector)):
             continue
-        offsets, inner, heads = _linear(state, upper, lower, vector, ranges)
+        offsets, inner, total = _linear(state, upper, lower, vector, ranges)
         index = [simplify(Binary("+", a, b), inner) for a, b in zip(upper.lo, offsets, strict=True)]
         own, missing = _of_neighbours(state, copy, index, vector, inner)
         asynchronous = size * vector in ASYNCHRONOUS and _zero(copy, missing)
         asynchronous = asynchronous and (copy.asynchronous or _waits_long(state, copy, [*own, *missing], vector))
         if not _pairs(state, copy, index, vector, inner) or depend([*own, *missing], NEIGHBOUR):
             continue
-        with state.nested(heads):
+        with state.nested(_turns(state, total, ranges)):
             here, there = state.address(upper, index, inner), state.address(lower, index, inner)
             guard = [f"if ({state.condition(own, inner)})"] if own else []
             if asynchronous and upper.ttype == lower.ttype:
@@ -182,9 +185,9 @@ def _element_move(state: KernelState, copy: Copy, here: str, there: str, own: st
 
 def _linear(
     state: KernelState, upper: Buffer, lower: Buffer, vector: int, ranges: KnownRanges
-) -> tuple[list[Expr], KnownRanges, list[str]]:
-    """Offsets of an element in the window of `upper` from its number, in the order of `lower`; the ranges with that
-    number, and the heads of the loop over all of them by the threads of the block."""
+) -> tuple[list[Expr], KnownRanges, Expr]:
+    """Offsets of an element in the window of `upper` from its NUMBER, in the order of `lower`; the ranges with that
+    number, and how many there are."""
     order, row = _order(lower), _row(upper, lower) if vector > 1 else None
     extents = {d: upper.shape[d] for d in order}
     if row is not None:
@@ -192,25 +195,24 @@ def _linear(
     total: Expr = Const(1)
     for d in order:
         total = simplify(Binary("*", total, extents[d]))
-    name = state.names.fresh("e")
-    state.names.assign({f"#{name}": name})
-    variable: Expr = Var(f"#{name}")
-    inner = with_ranges(ranges, {f"#{name}": total, THREAD.name: state.threads})
+    inner = with_ranges(ranges, {NUMBER.name: total, THREAD.name: state.threads})
     offsets: list[Expr] = [Const(0)] * len(order)
     step: Expr = Const(1)
     for place, d in enumerate(reversed(order)):
-        at = simplify(Binary("//", variable, step), inner)
+        at = simplify(Binary("//", NUMBER, step), inner)
         outermost = place == len(order) - 1
         offsets[d] = at if outermost else simplify(Binary("%", at, extents[d]), inner)
         step = simplify(Binary("*", step, extents[d]))
     if row is not None:
         offsets[row] = simplify(Binary("*", offsets[row], Const(vector)), inner)
-    return offsets, inner, _turns(state, name, total, ranges)
+    return offsets, inner, total
 
 
-def _turns(state: KernelState, name: str, total: Expr, ranges: KnownRanges) -> list[str]:
-    """The heads of a loop in which the threads of a block take numbers below `total` in turns; where their number is
-    known it is unrolled, so that loads of several turns are on the way together."""
+def _turns(state: KernelState, total: Expr, ranges: KnownRanges) -> list[str]:
+    """The heads of a loop in which the threads of a block take a NUMBER below `total` in turns; where there are a known
+    number of turns it is unrolled, so that loads of several turns are on the way together."""
+    name = state.names.fresh("e")
+    state.names.assign({NUMBER.name: name})
     count = constant_value(total)
     if count is None:
         return [f"for (int {name} = tid; {name} < {state.text(total, ranges)}; {name} += {state.threads})"]
