@@ -6,10 +6,11 @@ import pytest
 from tests.codegen.gpu.kernels import emulated, program, rows_program
 from tests.emulator.kernels import needs_compiler
 from tests.programs import buffer, compute, intervals, load, loop, tensor, whole
-from tilec.codegen.gpu.block_threads import resident_blocks
 from tilec.codegen.gpu.kernel import kernel_of
-from tilec.codegen.gpu.lane_registers import FREE, registers_of
-from tilec.codegen.gpu.lanes import lane_maps
+from tilec.codegen.gpu.lane_registers import FREE
+from tilec.codegen.gpu.passes.choose_launch import resident_blocks
+from tilec.codegen.gpu.passes.lower_program import lower_program
+from tilec.codegen.gpu.pipeline import KernelContext, lower_kernel
 from tilec.ir.expr import Const
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Allocate, StoreTiles
@@ -31,6 +32,11 @@ def nests(*counts, together=False, grid=1):
     parameters = (whole("x", (1, LANES)), *(whole(n, (c, LANES)) for n, c in zip(names, counts, strict=True)))
     inside = body if together else [*load(x), *body]
     return program("nests", parameters, outputs, (loop("b", grid, *inside, scope="block"),))
+
+
+def registers_of(made):
+    """Bytes that a lane of a program's kernel is expected to need."""
+    return lower_kernel(KernelContext(made, LANES, KnownRanges())).launched.registers
 
 
 def taken(counts, units):
@@ -59,7 +65,7 @@ def test_units_that_act_together_are_all_there():
 @pytest.mark.parametrize("together", [False, True])
 def test_units_take_turns_where_registers_do_not_suffice_for_all(together):
     made = nests(16, 32, together=together)
-    registers = 128 * registers_of(made, lane_maps(made, LANES))
+    registers = 128 * registers_of(made)
     assert kernel_of(made, "kernel", LANES, KnownRanges()).threads >= 16 * LANES
     least = 32 * LANES if together else 128
     assert kernel_of(made, "kernel", LANES, KnownRanges(), registers=registers).threads == least
@@ -70,7 +76,7 @@ def test_units_take_turns_where_registers_do_not_suffice_for_all(together):
 )
 def test_blocks_share_a_core_as_its_memory_and_the_grid_allow(shared, grid, blocks):
     """Four cores of 48 KiB."""
-    assert resident_blocks(nests(4), Const(shared), Const(grid), KnownRanges()) == blocks
+    assert resident_blocks(lower_program(nests(4)), Const(shared), Const(grid), KnownRanges()) == blocks
 
 
 @pytest.mark.parametrize(("registers", "blocks"), [(8 * 128 * FREE, 2), (128 * FREE, 1), (None, 2)])
@@ -83,13 +89,15 @@ def test_kernels_take_the_registers_that_the_blocks_of_a_core_leave(registers, b
 
 def test_registers_of_a_tile_are_its_points_or_its_operands_and_some_beside():
     costs, made = GpuCosts(), nests(4)
-    assert registers_of(made, lane_maps(made, LANES)) == 4 * (1 + costs.beside_points)
+    assert registers_of(made) == 4 * (1 + costs.beside_points)
     both = rows_program(
-        ["y[m, n] = x[m, n] + x[m, n] * z[m, n]"], {"m": 4, "n": 96}, {"x": "f32", "z": "f32", "y": "f32"}
+        ["z[m, n] = x[m, n] * 2.0", "y[m, n] = x[m, n] + x[m, n] * z[m, n]"],
+        {"m": 4, "n": 96},
+        {"x": "f32", "z": "f32", "y": "f32"},
     )
-    assert registers_of(both, lane_maps(both, LANES)) == 4 * (2 * 3 + costs.beside_points)
+    assert registers_of(both) == 4 * (2 * 3 + costs.beside_points)
     sums = rows_program(["y[m] = sum(n, x[m, n])"], {"m": 4, "n": 96}, {"x": "f32", "y": "f32"})
-    assert registers_of(sums, lane_maps(sums, LANES)) == 4 * (1 + costs.beside_sums)
+    assert registers_of(sums) == 4 * (1 + costs.beside_sums)
 
 
 @pytest.mark.slow_cases("10-f32-4")

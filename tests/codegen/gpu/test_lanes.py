@@ -1,13 +1,17 @@
 """Lane maps: one rule, and what tiles that read another lane's elements make of it."""
 
 from tests.codegen.gpu.kernels import rows_program
-from tilec.codegen.gpu.lanes import Lanes, idle_lanes, lane_maps
+from tilec.codegen.gpu.kernel_ir import tiles as tiles_of
+from tilec.codegen.gpu.lanes import Lanes, idle_lanes
+from tilec.codegen.gpu.passes.assign_lanes import assign_lanes
+from tilec.codegen.gpu.passes.lower_program import lower_program
 
 
-def maps(texts, n, lanes=32):
+def maps(texts, n, lanes=32, **sizes):
     names = ["x", *(text.split("[")[0] for text in texts)]
-    found = lane_maps(rows_program(texts, {"m": 2, "n": n, "r": n}, dict.fromkeys(names, "f32")), lanes)
-    return list(found.tiles.values()), found.buffers
+    made = rows_program(texts, {"m": 2, "n": n, "r": n, **sizes}, dict.fromkeys(names, "f32"))
+    found = assign_lanes(lower_program(made), lanes)
+    return [tile.lanes for tile in tiles_of(found.body)], found.held
 
 
 def test_lanes_lie_along_the_last_spatial_iterator_that_has_enough_points_else_the_last_reduce_iterator():
@@ -22,13 +26,12 @@ def test_a_part_of_a_vector_is_shared_by_lanes_of_one_element():
 
 
 def test_where_no_iterator_is_wide_enough_lanes_lie_along_the_last_ones_together():
-    sizes = {"m": 2, "p": 5, "n": 6, "r": 6}
     texts = ["y[m, p, n] = x[m, p] + x[m, n]", "z[m, p, n] = y[m, p, n] * 2.0"]
-    found = lane_maps(rows_program(texts, sizes, dict.fromkeys("xyz", "f32")), 32)
-    assert list(found.tiles.values()) == [(Lanes("n", 1, 8), Lanes("p", 1, 4, 8))] * 2
-    assert found.buffers["y_r"] == (Lanes(2, 1, 8), Lanes(1, 1, 4, 8))
-    assert found.buffers["x_r"] == (), "one row is read along either"
-    assert idle_lanes(found.buffers["y_r"], 32) == 0
+    tiles, buffers = maps(texts, 6, p=5)
+    assert tiles == [(Lanes("n", 1, 8), Lanes("p", 1, 4, 8))] * 2
+    assert buffers["y_r"] == (Lanes(2, 1, 8), Lanes(1, 1, 4, 8))
+    assert buffers["x_r"] == (), "one row is read along either"
+    assert idle_lanes(buffers["y_r"], 32) == 0
     assert idle_lanes((Lanes(0, 1, 4),), 32) == 28
 
 
@@ -48,8 +51,7 @@ def test_what_lanes_read_from_others_each_by_itself_all_lanes_compute():
 
 
 def test_lanes_follow_a_buffer_that_they_could_not_read_otherwise():
-    sizes = {"m": 2, "p": 32, "n": 32, "r": 32}
     texts = ["y[m, p, n] = x[m, p] + x[m, n]", "z[m, n, p] = y[m, p, n] * 2.0"]
-    found = lane_maps(rows_program(texts, sizes, dict.fromkeys("xyz", "f32")), 32)
-    assert list(found.tiles.values()) == [(Lanes("n", 1, 32),)] * 2
-    assert found.buffers["y_r"] == (Lanes(2, 1, 32),)
+    tiles, buffers = maps(texts, 32, p=32)
+    assert tiles == [(Lanes("n", 1, 32),)] * 2
+    assert buffers["y_r"] == (Lanes(2, 1, 32),)

@@ -11,10 +11,11 @@ from tests.emulator.kernels import needs_compiler
 from tests.programs import buffer, compute, load, loop, tensor, whole
 from tilec.codegen.gpu import matrix_tile
 from tilec.codegen.gpu.axes import Axis
-from tilec.codegen.gpu.lanes import lane_maps
+from tilec.codegen.gpu.kernel import kernel_of
 from tilec.codegen.gpu.matrix_sums import Sums
 from tilec.errors import UnsupportedError
 from tilec.ir.expr import Const
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Allocate, Fill, StoreTiles
 from tilec.ir.verify.program import check_program
 from tilec.spec.resolve import device_source, parse_device
@@ -183,10 +184,10 @@ def test_rows_that_are_no_whole_panels_are_refused():
 def test_sums_that_are_read_across_lanes_and_other_types_are_refused():
     unit = UNITS["mma.m16n8k16.f16"]
     with pytest.raises(UnsupportedError, match="otherwise than lanes of mma.m16n8k16.f16 hold it"):
-        lane_maps(products(unit, 32, 24, 48, step=16, after=["E[m, n] = C[m, 23 - n]"]), 32, UNITS)
+        kernel_of(products(unit, 32, 24, 48, step=16, after=["E[m, n] = C[m, 23 - n]"]), "k", 32, KnownRanges(), UNITS)
     wrong = products(replace(unit, inputs=("bf16", "bf16")), 32, 24, 48, step=16)
     with pytest.raises(UnsupportedError, match="takes products of matrices of f16 and f16"):
-        lane_maps(wrong, 32, UNITS)
+        kernel_of(wrong, "k", 32, KnownRanges(), UNITS)
 
 
 def test_a_window_without_rows_is_no_product():

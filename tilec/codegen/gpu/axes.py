@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilec.codegen.gpu.guards import below
-from tilec.codegen.gpu.kernel_state import LANE, KernelState, with_ranges
+from tilec.codegen.gpu.kernel_ir import LANE
+from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lanes import Lanes
+from tilec.codegen.gpu.ranges import with_ranges
 from tilec.errors import UnsupportedError
 from tilec.ir.algebra import bounds_of, simplify
 from tilec.ir.expr import Binary, Const, Expr, Var
@@ -62,7 +64,7 @@ def axis(
     exact = isinstance(width, Const)
     if lanes is not None and largest is None:
         raise UnsupportedError(
-            f"kernel {state.program.name} has lanes along {name}, whose tiles have no largest width",
+            f"kernel {state.kernel.name} has lanes along {name}, whose tiles have no largest width",
             hint="Plan for fixed sizes.",
         )
     if largest is not None and (lanes is not None or fixed):

@@ -84,14 +84,14 @@ def build(
     options: CodegenOptions,
     folder: Path,
     cache: Path | None,  # noqa: ARG001
-    observe: Observe | None,  # noqa: ARG001
+    observe: Observe | None,
     ahead: CallsAhead | None,  # noqa: ARG001
     advance: Advance,
 ) -> Mapping[str, Any]:
     """Print, and compile, the kernels of a lowered plan."""
     from tilec.codegen.gpu.build_model import build
 
-    return build(plan, kernels, device, options, folder, advance)
+    return build(plan, kernels, device, options, folder, observe, advance)
 
 
 def decide(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> tuple[Variant, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -11,9 +11,12 @@ from typing import Any
 from tilec.abi.gpu_code import CodeFile, GpuArgument, GpuCode, GpuKernel, GpuLaunch, Size
 from tilec.abi.shape_program import NUMBERS
 from tilec.artifact import digest_bytes, encode, write_bytes
+from tilec.codegen.backend import Observe
 from tilec.codegen.gpu import hipcc, nvrtc
 from tilec.codegen.gpu.compiled import Compiled
 from tilec.codegen.gpu.kernel import KernelText
+from tilec.codegen.gpu.kernel_ir import KernelIR
+from tilec.codegen.gpu.kernel_text import kernel_text
 from tilec.codegen.gpu.printed_kernel import printed_kernel
 from tilec.codegen.gpu.target import GpuTarget
 from tilec.codegen.kernels import Kernels
@@ -30,13 +33,20 @@ HEADER = "tile.h"
 
 
 def build(
-    plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOptions, folder: Path, advance: Advance
+    plan: Plan,
+    kernels: Kernels,
+    device: DeviceSpec,
+    options: CodegenOptions,
+    folder: Path,
+    observe: Observe | None,
+    advance: Advance,
 ) -> dict[str, Any]:
-    """Write the kernels of a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`."""
+    """Write the kernels of a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`. `observe` sees
+    each kernel after every pass."""
     target = GpuTarget.of(device, options)
     printed = {}
     for done, (name, program) in enumerate(kernels.programs.items()):
-        printed[name] = printed_kernel(program, plan, target)
+        printed[name] = printed_kernel(program, plan, target, _printing(name, observe))
         advance(done + 1, len(kernels.programs), "print")
     code = {
         name: KernelCode(each.symbol, {each.symbol: each.text}, each.grid, each.shared_bytes, symbols=each.symbols)
@@ -60,6 +70,11 @@ def build(
 
 
 BINARIES, PTX = {"cuda": "kernels.cubin", "hip": "kernels.co"}, "kernels.ptx"
+
+
+def _printing(name: str, observe: Observe | None) -> Callable[[str, KernelIR], None] | None:
+    """An observer of passes that hands a kernel on as text."""
+    return None if observe is None else lambda step, kernel: observe(name, step, kernel_text(kernel))
 
 
 def _write(printed: Mapping[str, KernelText], target: GpuTarget, folder: Path) -> Compiled | None:

@@ -109,6 +109,13 @@ class Names:
         self._known |= texts
         self._taken |= set(texts.values())
 
+    def bind(self, name: str) -> str:
+        """The identifier of a variable or an array that begins: of one that a pass added, `#n` or `#to#x`, a new one
+        wherever it does."""
+        if name.startswith("#"):
+            self._known[name] = self.fresh(name.split("#")[1])
+        return self[name]
+
     def fresh(self, wanted: str) -> str:
         """An identifier that nothing else has: the wanted one, or that with a number."""
         wanted = f"v{wanted}" if wanted[:1].isdigit() or not wanted.strip("_") else wanted

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from math import prod
 
 from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loop
 from tilec.codegen.gpu.c_text import literal, storage_type, value_type
-from tilec.codegen.gpu.copies import WIDEST, contiguous
+from tilec.codegen.gpu.copy_windows import WIDEST, contiguous
 from tilec.codegen.gpu.guards import below, depend
 from tilec.codegen.gpu.index_text import at_least
-from tilec.codegen.gpu.kernel_state import KernelState, upper
+from tilec.codegen.gpu.kernel_ir import Tile
+from tilec.codegen.gpu.kernel_state import KernelState
+from tilec.codegen.gpu.lane_reads import guarded_accesses
 from tilec.codegen.gpu.lane_tile import LaneTile
-from tilec.codegen.gpu.lanes import Lanes, axis_lanes, guarded_accesses
+from tilec.codegen.gpu.lanes import Lanes, axis_lanes, upper
 from tilec.codegen.gpu.matrix_tile import multiply
 from tilec.codegen.gpu.operands import Operand, Points
 from tilec.codegen.gpu.point_value import load_operands, name_shared, point_value
@@ -21,7 +23,6 @@ from tilec.codegen.gpu.scalar_text import combined, loaded, stored
 from tilec.codegen.gpu.warpgroup_tile import multiply_by_warpgroups
 from tilec.ir.expr import NEUTRAL, Access, Binary, Const, Expr, Var, substitute, walk
 from tilec.ir.known_ranges import KnownRanges
-from tilec.ir.program import Buffer, ComputeTile
 from tilec.ir.text import tensor_text
 from tilec.ir.types import TTYPES
 
@@ -35,46 +36,48 @@ STEP = 4
 """Neighbours along a reduce iterator that a step takes together."""
 
 
-def compute(state: KernelState, statement: ComputeTile, target: Buffer, ranges: KnownRanges) -> None:
-    """A unit's tile."""
-    state.lines.add(f"// {tensor_text(statement.expr)}"[:160])
-    one = _tile(state, statement, target, ranges)
-    unit, product = state.maps.products.get(id(statement), (None, None))
-    together = unit is not None and unit.reads_memory
-    some = "" if together else state.condition(_some_points(statement, ranges), ranges)
-    conditions = " && ".join(each for each in (state.active, some) if each)
+def compute(state: KernelState, tile: Tile, ranges: KnownRanges, meanwhile: Callable[[], None]) -> None:
+    """A unit's tile; `meanwhile` prints what begins while its instructions are in flight."""
+    state.lines.add(f"// {tensor_text(tile.expr)}"[:160])
+    one = _tile(state, tile, ranges)
+    together = tile.matrix is not None and tile.matrix.unit.reads_memory
+    some = "" if together else state.condition(_some_points(tile, ranges), ranges)
+    active = "" if tile.active is None else state.text(tile.active, ranges)
+    conditions = " && ".join(each for each in (active, some) if each)
     with state.nested([f"if ({conditions})" if conditions else ""]):
-        if unit is not None and product is not None:
-            (multiply_by_warpgroups if together else multiply)(one, unit, product)
-        elif statement.expr.reducer is None:
+        if together:
+            multiply_by_warpgroups(one, meanwhile)
+        elif tile.matrix is not None:
+            multiply(one, tile.matrix.unit, tile.matrix.product)
+        elif tile.expr.reducer is None:
             _pure(one)
         else:
             _reduction(one)
 
 
-def _some_points(statement: ComputeTile, ranges: KnownRanges) -> list[Expr]:
+def _some_points(tile: Tile, ranges: KnownRanges) -> list[Expr]:
     """The conditions for a tile to have points, where its box may be empty: the same for all lanes of a unit."""
-    inside = [(lo, hi) for name, lo, hi in statement.box if name in statement.expr.spatial]
+    inside = [(lo, hi) for name, lo, hi in tile.box if name in tile.expr.spatial]
     return [below(lo, hi, ranges) for lo, hi in inside if not at_least(Binary("-", hi, lo), 1, ranges)]
 
 
-def _tile(state: KernelState, statement: ComputeTile, target: Buffer, ranges: KnownRanges) -> LaneTile:
-    lanes = state.maps.tiles[id(statement)]
-    box = {name: (lo, hi) for name, lo, hi in statement.box}
+def _tile(state: KernelState, tile: Tile, ranges: KnownRanges) -> LaneTile:
+    lanes, target = tile.lanes, tile.target
+    box = {name: (lo, hi) for name, lo, hi in tile.box}
     fixed = state.in_registers(target)
     spatial = [
         axis(state, name, *box[name], ranges, axis_lanes(lanes, name), fixed=fixed,
-             vector=STEP if number == len(statement.expr.spatial) - 1 and not lanes else 1,
+             vector=STEP if number == len(tile.expr.spatial) - 1 and not lanes else 1,
              most=upper(target.shape[number], target) if fixed else None)
-        for number, name in enumerate(statement.expr.spatial)
+        for number, name in enumerate(tile.expr.spatial)
     ]  # fmt: skip
     reduce = [
         axis(state, name, *box[name], ranges, axis_lanes(lanes, name), fixed=False,
-             vector=STEP if number == len(statement.expr.reduce) - 1 else 1)
-        for number, name in enumerate(statement.expr.reduce)
+             vector=STEP if number == len(tile.expr.reduce) - 1 else 1)
+        for number, name in enumerate(tile.expr.reduce)
     ]  # fmt: skip
     axes = (*spatial, *reduce)
-    return LaneTile(state, statement, target, tuple(spatial), tuple(reduce), axis_ranges(axes, ranges))
+    return LaneTile(state, tile, tuple(spatial), tuple(reduce), axis_ranges(axes, ranges))
 
 
 def _variables(axes: Sequence[Axis]) -> dict[str, Expr]:
@@ -166,7 +169,7 @@ def _stores_vectors(one: LaneTile, fastest: str, count: int) -> bool:
     if one.target.ttype == "bool" or depend(_conditions(one), fastest):
         return False
     index = [each.position for each in one.spatial]
-    return contiguous(one.state, one.target, index, fastest, count, one.ranges)
+    return contiguous(one.target, index, fastest, count, one.ranges)
 
 
 def _inside(one: LaneTile) -> list[str]:
@@ -181,8 +184,7 @@ def _conditions(one: LaneTile) -> list[Expr]:
 
 def _only_first(one: LaneTile) -> list[str]:
     """The head of the block for the lane that stores what several lanes have computed."""
-    lanes = one.state.maps.tiles[id(one.tile)]
-    owner = one.state.owner(tuple(each for each in lanes if each.along in one.tile.expr.spatial))
+    owner = one.state.owner(tuple(each for each in one.tile.lanes if each.along in one.tile.expr.spatial))
     return [f"if ({owner})"] if owner and not one.in_registers else []
 
 
@@ -256,17 +258,17 @@ def _steps(one: LaneTile, together: dict[str, int], accumulator: str, reducer: s
 
 def _register_iterators(one: LaneTile) -> frozenset[str]:
     """Reduce iterators that count elements of register buffers, which need constant places."""
-    names = dict(one.tile.operands)
+    buffers = dict(one.tile.operands)
     found = set()
     for access, _ in guarded_accesses(one.tile.expr.value):
-        if one.state.in_registers(one.state.buffers[names[access.tensor]]):
+        if one.state.in_registers(buffers[access.tensor]):
             found |= {each.name for index in access.index for each in walk(index) if isinstance(each, Var)}
     return frozenset(found)
 
 
 def _reducing_lanes(one: LaneTile) -> Lanes | None:
     """The lanes that share a reduction."""
-    return next((each for each in one.state.maps.tiles[id(one.tile)] if each.along in one.tile.expr.reduce), None)
+    return next((each for each in one.tile.lanes if each.along in one.tile.expr.reduce), None)
 
 
 def _over_lanes(one: LaneTile, lanes: Lanes, name: str, total: int, reducer: str) -> None:

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilec.codegen.gpu.c_text import literal
-from tilec.codegen.gpu.copies import contiguous
+from tilec.codegen.gpu.copy_windows import contiguous
 from tilec.codegen.gpu.index_text import index_text, is_multiple
-from tilec.codegen.gpu.kernel_state import LANE, with_ranges
+from tilec.codegen.gpu.kernel_ir import LANE
 from tilec.codegen.gpu.lane_tile import LaneTile
+from tilec.codegen.gpu.ranges import with_ranges
 from tilec.codegen.gpu.scalar_text import Scalars, loaded, stored
 from tilec.codegen.gpu.slots import own_place
 from tilec.errors import UnsupportedError
@@ -135,7 +136,7 @@ def _words(
         index = [substitute(each, at(Var(f"#{neighbour}"))) for each in of.body.index]
         count = of.deep.vector
         even = full or is_multiple(of.depth.width, count, ranges)
-        if even and buffer.ttype == of.ttype and contiguous(state, buffer, index, f"#{neighbour}", count, inside):
+        if even and buffer.ttype == of.ttype and contiguous(buffer, index, f"#{neighbour}", count, inside):
             tests = own if full else [*own, Binary("<", begin, of.depth.width)]
             first = [substitute(each, at(Const(0))) for each in of.body.index]
             return _loaded_words(one, of, buffer, first, tests, ranges)
@@ -178,7 +179,7 @@ def _held_element(
     state, body = one.state, of.body
     if not isinstance(body, Access) or _buffer(one, body).ttype != of.ttype:
         raise UnsupportedError(
-            f"kernel {state.program.name} computes a factor of {one.tile.target} from registers",
+            f"kernel {state.kernel.name} computes a factor of {one.target.name} from registers",
             hint="Let a node of its own compute it.",
         )
     buffer, slots = _buffer(one, body), {of.across.iterator: across, of.depth.iterator: deep}
@@ -200,7 +201,7 @@ def _fills(part: Part, count: int) -> bool:
 
 
 def _buffer(one: LaneTile, access: Access) -> Buffer:
-    return one.state.buffers[dict(one.tile.operands)[access.tensor]]
+    return dict(one.tile.operands)[access.tensor]
 
 
 def _loaded_words(
@@ -233,11 +234,11 @@ def _element(one: LaneTile, of: Fragment, positions: Mapping[str, Expr], guarded
     if isinstance(of.body, Access) and _buffer(one, of.body).ttype == of.ttype:
         return read(of.body, guarded)
     scalars = Scalars(
-        {tensor: state.buffers[name].ttype for tensor, name in one.tile.operands},
+        {tensor: buffer.ttype for tensor, buffer in one.tile.operands},
         lambda access, under: loaded(read(access, under), _buffer(one, access).ttype),
         lambda expr: index_text(simplify_scalar(substitute(expr, dict(positions)), ranges), state.names, ranges),
         {},
-        state.fast,
+        state.kernel.fast,
     )
     return stored(scalars.text(of.body, of.ttype, guarded), of.ttype)
 
@@ -254,7 +255,7 @@ def _by_rows(
     together = 4 // of.words
     if of.rounds[0] != 2 or of.count % together or buffer.ttype != of.ttype or state.in_registers(buffer):
         return None
-    if buffer.level == state.lowest:
+    if state.kernel.is_global(buffer):
         return None
     if not is_multiple(of.depth.width, of.depth.extent, ranges):
         return None
@@ -279,7 +280,7 @@ def _by_rows(
             of.depth.iterator: simplify(_plus(of.depth.lo, _plus(of.depth.at, deep)), inner),
         }
         index = [substitute(each, at) for each in body.index]
-        if contiguous(state, buffer, index, "#row", wide, inner):
+        if contiguous(buffer, index, "#row", wide, inner):
             begin = [substitute(each, {"#row": Const(0)}) for each in index]
             return together, f"ldmatrix4{'t' if transposed else ''}", state.address(buffer, begin, inner)
     return None

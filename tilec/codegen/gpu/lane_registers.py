@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
-from tilec.codegen.gpu.kernel_state import array_shape
-from tilec.codegen.gpu.lanes import LaneMaps
+from tilec.codegen.gpu.kernel_ir import KernelIR, Tile, tiles
+from tilec.codegen.gpu.lanes import array_shape
 from tilec.codegen.gpu.target import WORD
 from tilec.ir.expr import accesses, variables
-from tilec.ir.lifetimes import statements
-from tilec.ir.program import Allocate, Buffer, ComputeTile, Program
 from tilec.spec.machine_costs import GpuCosts
 
 FREE = 64 * WORD
@@ -23,24 +20,23 @@ def threads_with(registers: int, each: int, lanes: int) -> int:
     return registers // parts // (each * warp) * parts * warp
 
 
-def registers_of(program: Program, maps: LaneMaps) -> int:
-    """Bytes of registers of a lane of a program: those of the tile that needs most."""
-    inside = list(statements(program.body))
-    private = {s.buffer.name: s.buffer for s in inside if isinstance(s, Allocate) and s.buffer.name in maps.buffers}
-    tiles = (s for s in inside if isinstance(s, ComputeTile) and s.target in private)
-    return WORD * max((_words(tile, private, maps) for tile in tiles), default=GpuCosts().beside_points)
+def registers_of(kernel: KernelIR) -> int:
+    """Bytes of registers of a lane of a kernel: those of the tile that needs most."""
+    private = (tile for tile in tiles(kernel.body) if kernel.is_private(tile.target))
+    return WORD * max((_words(kernel, tile) for tile in private), default=GpuCosts().beside_points)
 
 
-def _words(tile: ComputeTile, private: Mapping[str, Buffer], maps: LaneMaps) -> int:
+def _words(kernel: KernelIR, tile: Tile) -> int:
     """Registers of a lane for a tile: sums, whose operands come in blocks, or points, whose operands come ahead."""
-    costs, shape = GpuCosts(), array_shape(maps, private[tile.target])
+    costs, shape = GpuCosts(), array_shape(kernel.held[tile.target.name], tile.target)
     if tile.expr.reduce:
         return prod(shape) + costs.beside_sums
     slots, read = dict(zip(tile.expr.spatial, shape, strict=True)), dict(tile.operands)
     held = {
         access.tensor: prod(slots[i] for i in slots if any(i in variables(each) for each in access.index))
         for access in accesses(tile.expr)
-        if read.get(access.tensor) not in private
+        if access.tensor not in read or not kernel.is_private(read[access.tensor])
     }
-    held |= {t: prod(array_shape(maps, private[name])) for t, name in read.items() if name in private}
+    own = {t: array_shape(kernel.held[b.name], b) for t, b in read.items() if kernel.is_private(b)}
+    held |= {tensor: prod(extents) for tensor, extents in own.items()}
     return max(prod(shape), sum(held.values())) + costs.beside_points

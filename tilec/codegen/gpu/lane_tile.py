@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilec.codegen.gpu.axes import Axis
+from tilec.codegen.gpu.kernel_ir import Tile
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lanes import axis_lanes
 from tilec.codegen.gpu.slots import element
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary
 from tilec.ir.known_ranges import KnownRanges
-from tilec.ir.program import Buffer, ComputeTile
+from tilec.ir.program import Buffer
 from tilec.ir.types import HALVES
 
 
@@ -20,11 +21,15 @@ class LaneTile:
     """A tile and the loops over the points that a lane has of it; `ranges` know their variables."""
 
     state: KernelState
-    tile: ComputeTile
-    target: Buffer
+    tile: Tile
     spatial: tuple[Axis, ...]
     reduce: tuple[Axis, ...]
     ranges: KnownRanges
+
+    @property
+    def target(self) -> Buffer:
+        """Where its results go."""
+        return self.tile.target
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -44,7 +49,7 @@ class LaneTile:
     def place(self) -> str:
         """The target's element of a point in registers."""
         slots = [each.slot for each in self.spatial]
-        held = self.state.maps.buffers[self.target.name]
+        held = self.state.held(self.target)
         begins = [each.position for each in self.spatial]
         offsets = [
             slot if axis_lanes(held, d) is not None else simplify(Binary("-", at, lo), self.ranges)

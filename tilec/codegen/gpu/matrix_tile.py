@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loop, loops
 from tilec.codegen.gpu.fragments import Fragment, Part, is_held, load_fragment
-from tilec.codegen.gpu.kernel_state import KernelState, with_ranges
+from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.matrix_sums import Sums, around_product, begin_sums, declare_sums, put_sums
+from tilec.codegen.gpu.ranges import with_ranges
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit

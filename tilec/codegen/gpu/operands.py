@@ -8,7 +8,7 @@ from math import prod
 
 from tilec.codegen.gpu.axes import loop
 from tilec.codegen.gpu.c_text import storage_type
-from tilec.codegen.gpu.copies import WIDEST, contiguous
+from tilec.codegen.gpu.copy_windows import WIDEST, contiguous
 from tilec.codegen.gpu.guards import depend
 from tilec.codegen.gpu.index_text import is_data_dependent
 from tilec.codegen.gpu.kernel_state import KernelState
@@ -60,7 +60,7 @@ def load_ahead(
     counts = tuple(points.counts[v] for v in needed)
     several = [v for v, n in points.counts.items() if n > 1]
     conditions = [c for i, c in points.inside.items() if any(i in variables(each) for each in access.index)]
-    vector, along = _vector(state, buffer, index, needed, points, conditions, ranges)
+    vector, along = _vector(buffer, index, needed, points, conditions, ranges)
     reused = any(v not in needed for v in several)
     if not several or prod(counts) > MOST or not (reused or vector > 1):
         return None
@@ -77,7 +77,6 @@ def load_ahead(
 
 
 def _vector(
-    state: KernelState,
     buffer: Buffer,
     index: Sequence[Expr],
     needed: Sequence[str],
@@ -96,7 +95,7 @@ def _vector(
             if size * count > WIDEST or points.counts[variable] % count:
                 continue
             stepped = KnownRanges(ranges)
-            if contiguous(state, buffer, _stepped(index, variable, count), f"{variable}.", count, stepped):
+            if contiguous(buffer, _stepped(index, variable, count), f"{variable}.", count, stepped):
                 return count, variable
     return 1, None
 

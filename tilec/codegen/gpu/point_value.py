@@ -9,8 +9,8 @@ from dataclasses import replace
 from tilec.codegen.gpu.c_text import value_type
 from tilec.codegen.gpu.index_text import index_text, is_data_dependent
 from tilec.codegen.gpu.kernel_state import is_wide
+from tilec.codegen.gpu.lane_reads import guarded_accesses
 from tilec.codegen.gpu.lane_tile import LaneTile
-from tilec.codegen.gpu.lanes import guarded_accesses
 from tilec.codegen.gpu.operands import Operand, Points, load_ahead
 from tilec.codegen.gpu.scalar_text import Scalars, loaded
 from tilec.codegen.gpu.slots import read_register
@@ -23,10 +23,10 @@ from tilec.ir.storage import strides
 
 def load_operands(one: LaneTile, points: Points) -> dict[Access, Operand]:
     """The operands in memory that are loaded ahead of the points that read them."""
-    names = dict(one.tile.operands)
+    buffers = dict(one.tile.operands)
     found: dict[Access, Operand] = {}
     for access, guarded in guarded_accesses(one.tile.expr.value):
-        buffer = one.state.buffers[names[access.tensor]]
+        buffer = buffers[access.tensor]
         if guarded or one.state.in_registers(buffer) or access in found or buffer.name == one.target.name:
             continue
         operand = load_ahead(one.state, buffer, access, points, one.ranges)
@@ -51,7 +51,7 @@ def name_shared(
     """Name the largest parts of the body that none of the loops `inside` moves, which all their points share; what is
     `known` has a name. Only what lies in registers is read for that."""
     loops = {each.name: {each.outer[0], each.inner[0]} for each in one.axes}
-    buffers = {tensor: one.state.buffers[name] for tensor, name in one.tile.operands}
+    buffers = dict(one.tile.operands)
     scalars = _scalars(one, operands, known)
     found: dict[Expr, str] = {}
 
@@ -80,7 +80,7 @@ def _named(one: LaneTile, scalars: Scalars, part: Expr) -> dict[Expr, str]:
 def _scalars(one: LaneTile, operands: Mapping[Access, Operand], known: Mapping[Expr, str]) -> Scalars:
     """How the leaves of the body of a tile print."""
     state = one.state
-    buffers = {tensor: state.buffers[name] for tensor, name in one.tile.operands}
+    buffers = dict(one.tile.operands)
     positions = {each.name: each.position for each in one.axes}
     slots = {each.name: each.slot for each in one.axes}
 
@@ -99,7 +99,7 @@ def _scalars(one: LaneTile, operands: Mapping[Access, Operand], known: Mapping[E
             address = state.address(buffer, [substitute(each, positions) for each in access.index], one.ranges)
         return loaded(f"{state.memory('LD', buffer)}({address})", buffer.ttype)
 
-    scalars = Scalars({t: b.ttype for t, b in buffers.items()}, access_text, index, known, state.fast)
+    scalars = Scalars({t: b.ttype for t, b in buffers.items()}, access_text, index, known, state.kernel.fast)
     return scalars
 
 

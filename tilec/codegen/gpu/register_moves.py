@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from tilec.codegen.gpu.axes import Axis, axis, axis_ranges, loop, loops
 from tilec.codegen.gpu.c_text import storage_type
-from tilec.codegen.gpu.copies import WIDEST, Copy, conditions, constant_element, contiguous, converted, store_element
+from tilec.codegen.gpu.copies import constant_element, converted, store_element
+from tilec.codegen.gpu.copy_windows import WIDEST, conditions, contiguous
 from tilec.codegen.gpu.guards import depend
-from tilec.codegen.gpu.kernel_state import KernelState, upper, with_ranges
-from tilec.codegen.gpu.lanes import axis_lanes
+from tilec.codegen.gpu.kernel_ir import Copy
+from tilec.codegen.gpu.kernel_state import KernelState
+from tilec.codegen.gpu.lanes import axis_lanes, upper
+from tilec.codegen.gpu.ranges import with_ranges
 from tilec.codegen.gpu.slots import element
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, substitute
@@ -19,7 +22,7 @@ from tilec.ir.types import TTYPES
 
 def move_registers(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
     """Each lane moves what it holds, neighbours together; of what several lanes hold one stores."""
-    buffer, held = copy.upper, state.maps.buffers[copy.upper.name]
+    buffer, held = copy.upper, state.held(copy.upper)
     vector = 4
     axes = tuple(
         axis(state, f"{buffer.name}_{d}", lo, hi, ranges, axis_lanes(held, d), fixed=True,
@@ -28,11 +31,12 @@ def move_registers(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
     )  # fmt: skip
     inner = axis_ranges(axes, ranges)
     index = [each.position for each in axes]
-    own, missing = _conditions(state, copy, axes, range(len(axes)), inner)
+    own, missing = _conditions(state, copy, axes, inner)
     only = "" if copy.up else state.owner(held)
-    heads = [f"if ({text})" for text in (state.active, only) if text]
+    active = "" if copy.active is None else state.text(copy.active, ranges)
+    heads = [f"if ({text})" for text in (active, only) if text]
     last = next((d for d in reversed(range(len(axes))) if axes[d].inner[1] > 1), None)
-    count = _neighbours(state, copy, axes[last], index, inner) if last is not None and not missing else 1
+    count = _neighbours(copy, axes[last], index, inner) if last is not None and not missing else 1
     vectors = last is not None and count > 1 and not depend(own, axes[last].inner[0])
     order = loops(state, axes, ranges, unroll=True)
     with state.nested(heads):
@@ -50,11 +54,11 @@ def move_registers(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
 
 
 def _conditions(
-    state: KernelState, copy: Copy, axes: Sequence[Axis], dimensions: Sequence[int], ranges: KnownRanges
+    state: KernelState, copy: Copy, axes: Sequence[Axis], ranges: KnownRanges
 ) -> tuple[list[Expr], list[Expr]]:
-    """Conditions for an element to be moved, and for it to exist below, of some dimensions."""
-    absent, missing = conditions(state, copy, [each.position for each in axes], ranges, dimensions)
-    inside = (axes[d].inside for d in dimensions)
+    """Conditions for an element to be moved, and for it to exist below."""
+    absent, missing = conditions(state.kernel.shapes, copy, [each.position for each in axes], ranges)
+    inside = (each.inside for each in axes)
     return list(dict.fromkeys((*(each for each in inside if each is not None), *absent))), missing
 
 
@@ -72,14 +76,14 @@ def _scalar_move(
         state.lines.add(f"{register} = {text};")
 
 
-def _neighbours(state: KernelState, copy: Copy, last: Axis, index: Sequence[Expr], ranges: KnownRanges) -> int:
+def _neighbours(copy: Copy, last: Axis, index: Sequence[Expr], ranges: KnownRanges) -> int:
     """How many neighbours along an axis lie side by side in the lower buffer, at a multiple of their size, as far as
     they move at once."""
     size, count = TTYPES[copy.lower.ttype].bits // 8, last.inner[1]
     if copy.lower.ttype == "bool":
         return 1
     count = min(count, WIDEST // size)
-    whole = last.inner[1] % count == 0 and contiguous(state, copy.lower, index, last.inner[0], count, ranges)
+    whole = last.inner[1] % count == 0 and contiguous(copy.lower, index, last.inner[0], count, ranges)
     return count if whole else 1
 
 

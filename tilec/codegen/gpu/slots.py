@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tilec.codegen.gpu.kernel_ir import Tile
 from tilec.codegen.gpu.kernel_state import KernelState
-from tilec.codegen.gpu.lanes import iterator_along, own_element
+from tilec.codegen.gpu.lane_reads import iterator_along, own_element
 from tilec.codegen.gpu.scalar_text import loaded
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Access, Binary, Const, Expr, substitute
 from tilec.ir.known_ranges import KnownRanges
-from tilec.ir.program import Buffer, ComputeTile
+from tilec.ir.program import Buffer
 
 
 def element(state: KernelState, buffer: Buffer, slots: Sequence[Expr], ranges: KnownRanges) -> str:
@@ -23,7 +24,7 @@ def element(state: KernelState, buffer: Buffer, slots: Sequence[Expr], ranges: K
 
 def own_place(
     state: KernelState,
-    tile: ComputeTile,
+    tile: Tile,
     buffer: Buffer,
     access: Access,
     positions: Mapping[str, Expr],
@@ -35,7 +36,7 @@ def own_place(
         simplify(Binary("-", substitute(index, dict(positions)), lo), ranges)
         for index, lo in zip(access.index, buffer.lo, strict=True)
     ]
-    for each in state.maps.buffers[buffer.name]:
+    for each in state.held(buffer):
         assert isinstance(each.along, int)
         iterator = iterator_along(tile, buffer, access, each.along)
         assert iterator is not None
@@ -45,7 +46,7 @@ def own_place(
 
 def read_register(
     state: KernelState,
-    tile: ComputeTile,
+    tile: Tile,
     buffer: Buffer,
     access: Access,
     positions: dict[str, Expr],
@@ -53,12 +54,12 @@ def read_register(
     ranges: KnownRanges,
 ) -> str:
     """The value that an access of a tile reads from a register buffer; `positions` and `slots` of the iterators."""
-    if own_element(state.maps, tile, buffer, access):
+    if own_element(tile, buffer, state.held(buffer), access):
         return loaded(own_place(state, tile, buffer, access, positions, slots, ranges), buffer.ttype)
     index = [substitute(each, positions) for each in access.index]
     offsets = [simplify(Binary("-", at, lo), ranges) for at, lo in zip(index, buffer.lo, strict=True)]
     owner: Expr = Const(0)
-    for each in state.maps.buffers[buffer.name]:
+    for each in state.held(buffer):
         assert isinstance(each.along, int)
         at, v = offsets[each.along], Const(each.vector)
         rounds = Binary("*", Binary("//", at, Const(each.count * each.vector)), v)

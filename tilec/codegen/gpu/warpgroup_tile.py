@@ -12,14 +12,16 @@ Factors are described as they are stored: swizzled rows in panels, whose pattern
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NoReturn
 
 from tilec.codegen.gpu.axes import axis, axis_ranges, loop, loops
 from tilec.codegen.gpu.index_text import is_multiple
-from tilec.codegen.gpu.kernel_state import with_ranges
+from tilec.codegen.gpu.kernel_ir import Spread
 from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.matrix_sums import around_product, begin_sums, declare_sums, put_sums
+from tilec.codegen.gpu.ranges import with_ranges
 from tilec.codegen.gpu.warpgroup_instructions import WarpgroupInstruction
 from tilec.errors import UnsupportedError
 from tilec.ir.algebra import linear_form, simplify
@@ -45,9 +47,13 @@ class _Factor:
     across: bool
 
 
-def multiply_by_warpgroups(one: LaneTile, unit: MatrixUnit, product: MatrixProduct) -> None:
-    """A tile of products of matrices in shared memory. Raises UnsupportedError for what instructions do not read."""
-    state, tile = one.state, _Tile(one, unit, product)
+def multiply_by_warpgroups(one: LaneTile, meanwhile: Callable[[], None]) -> None:
+    """A tile of products of matrices in shared memory; `meanwhile` prints what begins while they are in flight. Raises
+    UnsupportedError for what instructions do not read."""
+    state, matrix = one.state, one.tile.matrix
+    assert matrix is not None
+    unit, product = matrix.unit, matrix.product
+    tile = _Tile(one, unit, product, matrix.warps)
     instruction = tile.instruction
     state.functions[instruction.name] = instruction.text
     around = around_product(one, product)
@@ -72,9 +78,7 @@ def multiply_by_warpgroups(one: LaneTile, unit: MatrixUnit, product: MatrixProdu
             left, right = (_described(one, factor, positions, ranges) for factor in tile.factors)
             state.lines.add(f"{instruction.name}({sums.name}, {left}, {right});")
         state.lines.add("t_commit_products();")
-        if state.meanwhile is not None:
-            begin, state.meanwhile = state.meanwhile, None
-            begin()
+        meanwhile()
         state.lines.add(f"t_wait_products({sums.name});")
         put_sums(one, sums)
 
@@ -82,8 +86,8 @@ def multiply_by_warpgroups(one: LaneTile, unit: MatrixUnit, product: MatrixProdu
 class _Tile:
     """A tile as instructions compute it: its box, its factors, and where rows and columns of its group begin."""
 
-    def __init__(self, one: LaneTile, unit: MatrixUnit, product: MatrixProduct) -> None:
-        self.one, self.unit, self.product = one, unit, product
+    def __init__(self, one: LaneTile, unit: MatrixUnit, product: MatrixProduct, warps: Spread | None) -> None:
+        self.one, self.unit, self.product, self.warps = one, unit, product, warps
         self.box = {name: (lo, hi) for name, lo, hi in one.tile.box}
         if not reads_in_memory(product):
             self._refuse("products of two tensors along their last dimensions")
@@ -109,7 +113,7 @@ class _Tile:
 
     def _factor(self, body: Expr, along: str) -> _Factor:
         assert isinstance(body, Access)
-        buffer = self.one.state.buffers[dict(self.one.tile.operands)[body.tensor]]
+        buffer = dict(self.one.tile.operands)[body.tensor]
         if not buffer.swizzle or buffer.offset is None:
             self._refuse(f"{body.tensor} in swizzled rows")
         dims = {
@@ -124,7 +128,9 @@ class _Tile:
 
     def _first_row(self) -> Expr:
         """The first row of the group: its warps are iterations of the innermost spread loop one after another."""
-        lo, loop = self.box[self.product.rows][0], self.one.state.nest[-1]
+        lo, loop = self.box[self.product.rows][0], self.warps
+        if loop is None:
+            self._refuse("tiles of a unit each")
         steps = linear_form(lo, self.one.ranges)[0].get(Var(loop.variable), 0)
         others = {name for i, (begin, _) in self.box.items() if i != self.product.rows for name in variables(begin)}
         extent = constant_value(simplify(loop.extent, self.one.ranges)) or 1
@@ -147,9 +153,9 @@ class _Tile:
                 ):
                     self._refuse(f"{each.access.tensor} from the beginning of a panel on")
 
-    def _refuse(self, what: str) -> None:
+    def _refuse(self, what: str) -> NoReturn:
         raise UnsupportedError(
-            f"kernel {self.one.state.program.name} computes {self.one.tile.target} by {self.unit.name}, "
+            f"kernel {self.one.state.kernel.name} computes {self.one.target.name} by {self.unit.name}, "
             f"which takes {what}",
             hint="Leave the unit of this node out of the plan.",
         )

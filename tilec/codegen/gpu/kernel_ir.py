@@ -1,0 +1,247 @@
+"""A kernel between tile program and C++: what the threads of a block do, with every decision on the step it is about.
+
+The passes of `pipeline` make it, `kernel_text` prints it for people and `verify_kernel` states its rules; the modules
+that print C++ decide nothing of what stands here. Windows are in tensor coordinates, as in tile programs. Variables and
+arrays that passes add have names that begin with `#`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from tilec.codegen.gpu.lanes import LaneMap
+from tilec.ir.expr import Const, Expr, Scalar, TensorExpr, Var
+from tilec.ir.matrix_units import MatrixProduct, MatrixUnit
+from tilec.ir.plan import PlanLevel
+from tilec.ir.program import Buffer
+
+LANE, UNIT, THREAD = Var("#lane"), Var("#unit"), Var("#tid")
+"""The lane within its unit, the unit and the thread within the block."""
+
+TURN = Var("#u")
+"""The iteration of a nest that a unit takes where it takes several."""
+
+WHOLE = 0
+"""Of `unroll`: all turns of a loop."""
+
+Arrival = Literal["now", "later"]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a kernel is started: a `grid` of blocks of `threads`, which are units of `lanes`, each block with
+    `shared_bytes`. Registers suffice for so many `resident` blocks of a core; a lane is expected to need `registers`
+    bytes of them."""
+
+    grid: Expr
+    threads: int
+    lanes: int
+    resident: int
+    registers: int
+    shared_bytes: Expr
+
+    @property
+    def units(self) -> int:
+        """Units of a block."""
+        return max(1, self.threads // self.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Declare:
+    """An array begins: registers of each lane, or a pointer to one of its copies in shared memory."""
+
+    buffer: Buffer
+    copy: Expr = Const(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Set every element of an array, of one in shared memory as copies do; `active` as of tiles."""
+
+    buffer: Buffer
+    value: Scalar
+    vector: int = 1
+    unroll: int = 1
+    active: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy the window `[lo, hi)` of a tensor between `upper`, which holds it, and `lower`: `up`, with `fill` where
+    there are no elements, or down.
+
+    Into and out of shared memory all threads copy, `vector` neighbours at once, in turns that are unrolled so often;
+    elements have arrived `now`, or `later`: when they were committed and waited for. `active` as of tiles."""
+
+    upper: Buffer
+    lower: Buffer
+    lo: tuple[Expr, ...]
+    hi: tuple[Expr, ...]
+    up: bool
+    fill: Scalar | None = None
+    arrival: Arrival = "now"
+    vector: int = 1
+    unroll: int = 1
+    active: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The copies that a thread began since the last such step, and that arrive later, are a group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """All groups of copies of a thread have arrived but the last `left`; other threads see them behind a barrier."""
+
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """What threads have stored in shared memory is there for instructions that read it asynchronously."""
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All threads of a block reach this point before any passes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixTile:
+    """A tile as a unit of matrices computes it. The warps of a group, where several execute an instruction together,
+    have iterations of the loop `warps` that follow one another."""
+
+    unit: MatrixUnit
+    product: MatrixProduct
+    warps: Spread | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Compute `expr` at every point of `box` into `target`, as `ComputeTile` does. The points lie on `lanes`, or as the
+    unit of `matrix` has them. Where all units go on together, `active` is the condition for one to have work.
+    `meanwhile` begins when the tile's instructions are in flight, before they are waited for."""
+
+    expr: TensorExpr
+    box: tuple[tuple[str, Expr, Expr], ...]
+    target: Buffer
+    operands: tuple[tuple[str, Buffer], ...]
+    accumulate: bool = False
+    unit: str = ""
+    lanes: LaneMap = ()
+    matrix: MatrixTile | None = None
+    active: Expr | None = None
+    meanwhile: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for variable in range(extent)`, all threads together, unrolled so often. Where `stages` > 1 copies for that many
+    iterations less one are on their way while one is computed."""
+
+    variable: str
+    extent: Expr
+    body: tuple[Step, ...]
+    unroll: int = 1
+    stages: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """The body where a variable lies below an end, for all threads or for none."""
+
+    variable: str
+    end: Expr
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """The body with a variable of a value."""
+
+    variable: str
+    value: Expr
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A loop whose iterations blocks or units take, in stripes as in tile programs."""
+
+    variable: str
+    extent: Expr
+    stripe: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """A nest of loops with `total` iterations, a `count` where it is a number, of which each unit takes its own: in
+    turns; or the first units one each, while the others go past, or all go through the body together, and steps say
+    which units are active."""
+
+    nest: tuple[Spread, ...]
+    body: tuple[Step, ...]
+    total: Expr
+    count: int | None = None
+    take: Literal["turns", "first", "together"] = "turns"
+
+
+Step = Declare | Fill | Copy | Commit | Wait | Fence | Barrier | Tile | For | If | Let | Units
+Nested = For | If | Let | Units
+
+
+@dataclass(frozen=True, slots=True)
+class KernelIR:
+    """A kernel: blocks take iterations of `nest`, each does `body`. `held` tells how lanes hold the arrays in
+    registers, `shapes` those of tensors; of `fast` functions an approximation does."""
+
+    name: str
+    levels: tuple[PlanLevel, ...]
+    symbols: tuple[str, ...]
+    parameters: tuple[Buffer, ...]
+    outputs: tuple[str, ...]
+    nest: tuple[Spread, ...]
+    body: tuple[Step, ...]
+    shapes: Mapping[str, tuple[Expr, ...]]
+    held: Mapping[str, LaneMap] = field(default_factory=lambda: MappingProxyType({}))
+    launch: Launch | None = None
+    fast: frozenset[str] = frozenset()
+
+    @property
+    def launched(self) -> Launch:
+        """How it is started, behind the pass that chooses it."""
+        assert self.launch is not None
+        return self.launch
+
+    def is_private(self, buffer: Buffer) -> bool:
+        """Whether a buffer lies in registers, each unit with its own."""
+        return buffer.level == self.levels[-1].name
+
+    def is_global(self, buffer: Buffer) -> bool:
+        """Whether a buffer lies in memory of the device."""
+        return buffer.level == self.levels[0].name
+
+
+def steps(body: Iterable[Step]) -> Iterator[Step]:
+    """Every step, those with a body before it."""
+    for step in body:
+        yield step
+        if isinstance(step, Nested):
+            yield from steps(step.body)
+        elif isinstance(step, Tile):
+            yield from steps(step.meanwhile)
+
+
+def tiles(body: Iterable[Step]) -> Iterator[Tile]:
+    """Every tile."""
+    return (step for step in steps(body) if isinstance(step, Tile))
+
+
+def registers_in(kernel: KernelIR) -> dict[str, Buffer]:
+    """The arrays in registers, by name."""
+    declared = (step.buffer for step in steps(kernel.body) if isinstance(step, Declare))
+    return {buffer.name: buffer for buffer in declared if kernel.is_private(buffer)}

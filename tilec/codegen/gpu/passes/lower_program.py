@@ -1,0 +1,195 @@
+"""A tile program as a kernel without decisions: the loops over blocks and over units, and one step for a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tilec.codegen.gpu.kernel_ir import (
+    Arrival,
+    Barrier,
+    Copy,
+    Declare,
+    Fill,
+    For,
+    KernelIR,
+    Spread,
+    Step,
+    Tile,
+    Units,
+    Wait,
+)
+from tilec.codegen.gpu.scalar_text import FAST
+from tilec.errors import UnsupportedError
+from tilec.ir import program as of
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Binary, Const, Expr, variables
+from tilec.ir.lifetimes import is_asynchronous, statements
+from tilec.ir.program import Allocate, Buffer, ComputeTile, LoadTiles, Loop, Program, Statement, StoreTiles
+from tilec.ir.scopes import scope_of
+from tilec.ir.types import HALVES, TTYPES
+
+
+def lower_program(program: Program) -> KernelIR:
+    """The kernel of a tile program. Raises UnsupportedError for what has no GPU code."""
+    _check_levels(program)
+    nest, body = _grid(program)
+    if any(parameter.place is not None for parameter in program.parameters):
+        raise UnsupportedError("states that are updated in place have no GPU code", hint="Leave out `state`.")
+    lowering = _Lowering(program, {parameter.name: parameter for parameter in program.parameters})
+    return KernelIR(
+        program.name,
+        program.levels,
+        program.symbols,
+        program.parameters,
+        program.outputs,
+        tuple(_spread(loop) for loop in nest),
+        lowering.steps(body, frozenset(), serial=False),
+        _shapes(program),
+        fast=_fast(program),
+    )
+
+
+def _check_levels(program: Program) -> None:
+    names = [level.name for level in program.levels]
+    if len(names) != 3:
+        raise UnsupportedError(
+            f"GPU code is for memory of the device, of a block and of a unit, not for the levels {', '.join(names)}",
+            hint="Leave other levels out of the plan.",
+        )
+
+
+def _grid(program: Program) -> tuple[list[Loop], tuple[Statement, ...]]:
+    """The loops over blocks and what a block does."""
+    scope = scope_of(program.levels[1])
+    nest: list[Loop] = []
+    body = program.body
+    while len(body) == 1 and isinstance(body[0], Loop) and body[0].kind == "spread" and body[0].scope == scope:
+        nest.append(body[0])
+        body = body[0].body
+    if any(isinstance(each, Loop) and each.kind == "spread" and each.scope == scope for each in statements(body)):
+        raise UnsupportedError(f"kernel {program.name} has several grids of blocks", hint="Plan its parts apart.")
+    return nest, body
+
+
+def _shapes(program: Program) -> dict[str, tuple[Expr, ...]]:
+    """The shapes of tensors, of one that no tile and no caller has as large as the first buffer of it."""
+    shapes = {parameter.tensor: parameter.shape for parameter in program.parameters}
+    inside = list(statements(program.body))
+    for each in inside:
+        if isinstance(each, ComputeTile):
+            shapes.setdefault(each.expr.tensor, each.expr.shape)
+    for each in inside:
+        if isinstance(each, Allocate):
+            shapes.setdefault(each.buffer.tensor, each.buffer.shape)
+    return shapes
+
+
+def _fast(program: Program) -> frozenset[str]:
+    """Functions of which an approximation does: those of a kernel that reads and writes halves alone."""
+    floats = {p.ttype for p in program.parameters if TTYPES[p.ttype].kind == "float"}
+    return FAST if floats <= HALVES else frozenset()
+
+
+def iterations(extents: Sequence[Expr]) -> Expr:
+    """The product of extents."""
+    total: Expr = Const(1)
+    for extent in extents:
+        total = simplify(Binary("*", total, extent))
+    return total
+
+
+def _spread(loop: Loop) -> Spread:
+    return Spread(loop.variable, loop.extent, loop.stripe)
+
+
+@dataclass
+class _Lowering:
+    """`buffers` that statements name."""
+
+    program: Program
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+
+    def steps(self, body: Sequence[Statement], around: frozenset[str], *, serial: bool) -> tuple[Step, ...]:
+        """The steps of statements inside units that are iterations of the loops `around`; `serial` in the body of a
+        serial loop, where loads may begin in an earlier iteration."""
+        return tuple(step for each in body for step in self._step(each, around, serial))
+
+    def _step(self, statement: Statement, around: frozenset[str], serial: bool) -> Sequence[Step]:
+        named = self.buffers
+        match statement:
+            case Allocate(buffer):
+                return self._allocate(buffer)
+            case of.Barrier():
+                return [Barrier()]
+            case Loop(kind="spread"):
+                return [self._units(statement, around)]
+            case Loop(variable, extent, body):
+                return [For(variable, extent, self.steps(body, around, serial=True))]
+            case of.Wait(names):
+                return [Wait(max(named[name].copies for name in names) - 2)]
+            case of.Fill(name, value):
+                return [Fill(named[name], value)]
+            case LoadTiles(name, source, value):
+                target = named[name]
+                self._check_move(named[source])
+                arrival: Arrival = "later" if serial and is_asynchronous(statement) else "now"
+                return [Copy(target, named[source], target.lo, target.hi, True, value, arrival)]
+            case StoreTiles(name, source, lo, hi, "none"):
+                held = named[source]
+                self._check_move(named[name])
+                return [Copy(held, named[name], lo or held.lo, hi or held.hi, False)]
+            case StoreTiles(name):
+                raise UnsupportedError(f"units that combine {name} in memory have no GPU code", hint="Let one reduce.")
+            case ComputeTile(expr, box, name, operands, accumulate, unit):
+                read = tuple((tensor, named[each]) for tensor, each in operands)
+                return [Tile(expr, box, named[name], read, accumulate, unit)]
+        raise AssertionError(statement)
+
+    def _check_move(self, lower: Buffer) -> None:
+        if lower.level == self.program.levels[-1].name:
+            raise UnsupportedError("copies between registers have no GPU code", hint="Load from memory instead.")
+
+    def _allocate(self, buffer: Buffer) -> list[Step]:
+        self.buffers[buffer.name] = buffer
+        lowest, _, top = (level.name for level in self.program.levels)
+        if buffer.level == lowest:
+            raise UnsupportedError(
+                f"kernel {self.program.name} allocates memory of the device", hint="Plan its parts apart."
+            )
+        return [Declare(buffer)] if buffer.level == top or buffer.offset is not None else []
+
+    def _units(self, loop: Loop, around: frozenset[str]) -> Units:
+        """A nest of loops over units. One inside another computes the same for all iterations around it, so that all
+        units share it."""
+        if around & _free_variables((loop,)):
+            raise UnsupportedError(
+                f"kernel {self.program.name} nests spread loops that depend on one another", hint="Use other tiles."
+            )
+        nest = [loop]
+        while len(nest[-1].body) == 1 and isinstance(nest[-1].body[0], Loop) and nest[-1].body[0].kind == "spread":
+            nest.append(nest[-1].body[0])
+        own = around | {each.variable for each in nest}
+        body = self.steps(nest[-1].body, own, serial=False)
+        return Units(tuple(map(_spread, nest)), body, iterations([each.extent for each in nest]))
+
+
+def _free_variables(body: Sequence[Statement]) -> frozenset[str]:
+    """The variables that statements and their buffers depend on, but not their own loops'."""
+    found: set[str] = set()
+    for statement in body:
+        match statement:
+            case Allocate(buffer):
+                found |= _mentioned((*buffer.lo, *buffer.hi, *buffer.shape))
+            case StoreTiles(_, _, lo, hi):
+                found |= _mentioned((*lo, *hi))
+            case ComputeTile(expr, box):
+                found |= _mentioned([end for _, lo, hi in box for end in (lo, hi)])
+                found |= _mentioned((expr.body,)) - set(expr.iterators)
+            case Loop(variable, extent, inside):
+                found |= _mentioned((extent,)) | (_free_variables(inside) - {variable})
+    return frozenset(found)
+
+
+def _mentioned(exprs: Sequence[Expr]) -> set[str]:
+    return {name for each in exprs for name in variables(each)}
