@@ -8,11 +8,13 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests import state_models
+from tests.language_models import written
 from tilec.bench.drawn_inputs import drawn_inputs
 from tilec.errors import UsageError
 from tilec.importer import import_model
 from tilec.ir.bind_plan import plan_sizes
 from tilec.ir.plan import Plan
+from tilec.ir.scenarios import scenario_sizes
 from tilec.scheduler.schedule import schedule
 from tilec.spec.recipe import ScheduleOptions
 from tilec.spec.resolve import resolve_device
@@ -52,6 +54,13 @@ def test_a_mask_has_a_column_for_every_token_and_leaves_none_out(tmp_path: Path)
     drawn = drawn_inputs(plan, path, Draw(0), plan_sizes(plan), {})
     assert drawn.sizes["columns"] >= drawn.sizes["past"] + drawn.sizes["new"] == 512
     assert drawn.model_feeds["mask"].all()
+
+
+def test_sizes_that_the_model_refuses_become_smaller_within_their_scenario(tmp_path: Path) -> None:
+    path = written.merged(tmp_path / "m.onnx", taken=True)  # whose positions end at 64
+    plan = planned(path)
+    drawn = drawn_inputs(plan, path, Draw(0), scenario_sizes(plan, "prefill", {"batch": 2}), {"batch": 2})
+    assert drawn.sizes == {"batch": 2, "new": 64, "past": 0}
 
 
 def test_a_model_that_takes_none_of_them_says_which_to_give(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 from tilec.errors import TilecError, UsageError
 from tilec.ir.bind_plan import bind_plan
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Var, variables
+from tilec.ir.expr import Expr, Var, variables
 from tilec.ir.plan import Plan
 from tilec.ir.port_sizes import port_sizes
 from tilec.ir.scenarios import governed_symbols
-from tilec.ir.sizes import broken_constraints
+from tilec.ir.sizes import SMALLER, broken_constraints
 from tilec.ir.types import TTYPES
 from tilec.verify.input_files import InputFile, feeds_of
 from tilec.verify.inputs import Array, Draw, random_inputs
@@ -84,8 +84,28 @@ def _draws(plan: Plan, draw: Draw) -> Iterator[Draw]:
 
 
 def _sizes(plan: Plan, sizes: Mapping[str, int], given: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
-    """The sizes, and those with what single inputs alone have, as the columns of a mask, as large as any other size."""
-    yield sizes
+    """The sizes, then those of one item of a batch, and smaller ones of the same scenario, as tables of positions may
+    end; each also with what single inputs alone have, as the columns of a mask, as large as any other size."""
+    held = (each.sizes for each in plan.scenarios.values() if _follows(sizes, each.sizes))
+    relations: Mapping[str, Expr] = next(held, {})
+    tried: list[Mapping[str, int]] = []
+    scenario = governed_symbols(plan.scenarios)
+    single = {s: n if s in given or s in scenario else min(n, 1) for s, n in sizes.items()} if scenario else sizes
+    shorter = ({s: n if s in given else min(n, most) for s, n in single.items()} for most in SMALLER)
+    for least in (sizes, single, *shorter):
+        there = {**least, **{s: int(integer(expr, least)) for s, expr in relations.items()}}
+        for each in (there, _with_columns(plan, there, given)):
+            if each not in tried and not broken_constraints(plan.constraints, plan.symbol_ranges, each):
+                tried.append(each)
+                yield each
+
+
+def _follows(sizes: Mapping[str, int], relations: Mapping[str, Expr]) -> bool:
+    return all(sizes[symbol] == integer(expr, sizes) for symbol, expr in relations.items())
+
+
+def _with_columns(plan: Plan, sizes: Mapping[str, int], given: Mapping[str, int]) -> Mapping[str, int]:
+    """The sizes with what single inputs alone have as large as any other size."""
     readers: dict[str, set[str]] = {}
     for port in plan.inputs:
         for extent in plan.tensors[port.tensor].shape if port.tensor in plan.tensors else ():
@@ -95,7 +115,4 @@ def _sizes(plan: Plan, sizes: Mapping[str, int], given: Mapping[str, int]) -> It
     alone = [symbol for symbol, tensors in readers.items() if len(tensors) == 1 and symbol not in told]
     ports = [plan.tensors[port.tensor] for port in (*plan.inputs, *plan.outputs) if port.tensor in plan.tensors]
     open_ = [extent for tensor in ports for extent in tensor.shape if variables(extent)]
-    most = max((int(integer(extent, sizes)) for extent in open_), default=0)
-    larger = {**sizes, **dict.fromkeys(alone, most)}
-    if alone and larger != sizes and not broken_constraints(plan.constraints, plan.symbol_ranges, larger):
-        yield larger
+    return {**sizes, **dict.fromkeys(alone, max((int(integer(extent, sizes)) for extent in open_), default=0))}
