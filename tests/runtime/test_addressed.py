@@ -1,6 +1,7 @@
 """Runs on addresses alone: the results of runs on arrays."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,6 +43,30 @@ def test_known_sizes(tmp_path, threads):
         np.testing.assert_array_equal(session.run({"x": x})["y"], chain_reference(x, 12))
     with pytest.raises(UsageError, match=r"'x' has shape \[32, 41\], the model has \[32, 40\]"):
         session.addressed([(32, 41)])
+
+
+def test_a_call_that_begins_while_another_runs_has_memory_of_its_own(sized):
+    """At the moment at which the first one's job is told to run, another call takes place from its beginning to its
+    end."""
+    session = load(sized, threads=1)
+    executor = session._executor
+    library = executor._library
+    begun = []
+
+    def interrupted(job):
+        begun.append(job)
+        if len(begun) == 2:
+            (inner,) = run(calls[2, 7], *given(2, 7, 3))
+            np.testing.assert_array_equal(inner, chain_reference(given(2, 7, 3)[0], 7))
+        library.run(job)
+
+    executor._library = replace(library, run=interrupted)
+    calls = {size: session.addressed([array.shape for array in given(*size, 0)]) for size in SIZES[:2]}
+    run(calls[2, 7], *given(2, 7, 1))
+    outer = run(calls[40, 33], *given(40, 33, 2))[0]
+    np.testing.assert_array_equal(outer, chain_reference(given(40, 33, 2)[0], 7))
+    assert len(begun) == 3
+    assert len(set(begun[1:])) == 2
 
 
 def test_calls_of_several_sizes_take_turns_and_overlap(sized):
