@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from unittest import mock
 
 import pytest
@@ -38,9 +39,14 @@ def slow(seconds: float) -> float:
     return seconds
 
 
-def left() -> list[int | None]:
-    """Child processes that still run."""
-    return [child.pid for child in multiprocessing.active_children()]
+Left = Callable[[], list[int | None]]
+
+
+@pytest.fixture
+def left() -> Left:
+    """Tells the child processes that still run, of those that began in the test: other tests may keep some."""
+    before = {child.pid for child in multiprocessing.active_children()}
+    return lambda: [child.pid for child in multiprocessing.active_children() if child.pid not in before]
 
 
 def test_calls_are_made_elsewhere_and_once() -> None:
@@ -92,7 +98,7 @@ def test_what_a_lost_process_had_is_computed_here() -> None:
         assert ahead.result("d", where, 4) == (os.getpid(), 4), "nor is anything begun then"
 
 
-def test_nothing_runs_after_an_interrupt() -> None:
+def test_nothing_runs_after_an_interrupt(left: Left) -> None:
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt), CallsAhead(2) as ahead:
         for number in range(4):
@@ -103,7 +109,7 @@ def test_nothing_runs_after_an_interrupt() -> None:
     assert left() == []
 
 
-def test_no_process_is_forked_for_nothing() -> None:
+def test_no_process_is_forked_for_nothing(left: Left) -> None:
     with CallsAhead(2):
         assert left() == []
 
