@@ -16,6 +16,8 @@ from tilec.codegen.gpu.passes.publish_stores import publish_stores
 from tilec.codegen.gpu.passes.share_units import share_units
 from tilec.codegen.gpu.passes.unroll_loops import unroll_loops
 from tilec.codegen.gpu.passes.vectorize_copies import vectorize_copies
+from tilec.codegen.gpu.verify_kernel import check_kernel
+from tilec.errors import TilecError
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.matrix_units import MatrixUnit
 from tilec.ir.program import Program
@@ -93,7 +95,10 @@ KERNEL_PASSES = (
 
 
 def lower_kernel(context: KernelContext, observe: Observe | None = None) -> KernelIR:
-    """The kernel of a tile program after all passes. Raises UnsupportedError for what has no GPU code."""
+    """The kernel of a tile program after all passes.
+
+    Raises UnsupportedError for what has no GPU code, TilecError for a pass that breaks a rule of the kernel IR.
+    """
     kernel = lower_program(context.program)
     if observe is not None:
         observe("lower_program", kernel)
@@ -101,4 +106,7 @@ def lower_kernel(context: KernelContext, observe: Observe | None = None) -> Kern
         kernel = step.run(kernel, context)
         if observe is not None:
             observe(step.name, kernel)
+    problems = check_kernel(kernel)
+    if problems:
+        raise TilecError(f"a pass broke kernel {kernel.name}: {problems[0]}", hint="This is a bug of tilec; report it.")
     return kernel
