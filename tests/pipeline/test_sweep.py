@@ -64,6 +64,7 @@ def test_sizes_may_stay_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.feature("W57", "W59")
+@pytest.mark.slow_cases("nerf-mlp-v100")
 @pytest.mark.parametrize("device", ["v100", "mi50"])
 @pytest.mark.parametrize(
     ("model", "gain"),
