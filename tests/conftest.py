@@ -18,6 +18,8 @@ from left_out import unexpected
 from slow_cases import UNKNOWN, mark_slow
 from together import Together
 
+from tilec.own_process import keep_freed_memory
+
 # Every run draws the same examples; `--hypothesis-profile=anew` (`make test-all`) draws others, and more (examples.py).
 hypothesis.settings.register_profile("tilec", deadline=None, derandomize=True)
 # For mutants: that an example fails is enough, the smallest one is not wanted.
@@ -53,6 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until everything is collected
+    keep_freed_memory()
     config.pluginmanager.register(Ledger(config), "tilec-ledger")
     config.pluginmanager.register(LeftOut(config), "tilec-left-out")
     if config.option.budget is not None:

@@ -6,6 +6,7 @@ verify multiplies are small, and many: BLAS's threads spend several times as lon
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
@@ -16,6 +17,9 @@ from typing import Any
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """What NumPy's matrix products take their threads from, as it is imported. OMP_NUM_THREADS would limit kernels, too."""
 
+MALLOPT = {-3: 32 << 20, -1: 64 << 20}
+"""Bytes of glibc's M_MMAP_THRESHOLD (its largest) and M_TRIM_THRESHOLD (see mallopt(3))."""
+
 _own = False
 
 
@@ -25,7 +29,17 @@ def begin() -> None:
     gc.set_threshold(100_000, 20, 50)  # a compiler's data lives on: collecting garbage takes a tenth of `schedule`
     for variable in BLAS_THREADS:  # processes begun here have them, too
         os.environ.setdefault(variable, "1")
+    keep_freed_memory()
     _own = True
+
+
+def keep_freed_memory() -> None:
+    """Let this process reuse the memory of arrays that it frees. Else the C library returns that of larger ones at
+    once, and the pages of the next array are cleared anew: the search makes millions of arrays that live shortly."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:  # glibc's
+        for option, size in MALLOPT.items():
+            mallopt(option, size)
 
 
 @contextmanager
