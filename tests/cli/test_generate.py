@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from language_models.written import CHANNELS, merged
 from state_models import GROUPS, HEADS, SIZE, VOCABULARY, decoder
 
 CONFIG = {
@@ -91,6 +92,23 @@ def test_tokens_are_streamed_and_figures_told(cli, folder):
     assert text.out == told["text"] + "\n"
     warm = [cli("generate", "tiny", "--prompt", "dbe", "--temperature", 1, "--seed", seed).out for seed in (1, 1, 2)]
     assert warm[0] == warm[1] != warm[2]
+
+
+def test_a_merged_decoder_takes_the_branch_that_reads_caches(cli, folder):
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(merged(folder / "merged.onnx")))
+    caches = [np.zeros((1, 2, 0, CHANNELS), "f4")] * 2
+    ids, total, expected = [3, 1, 4], 0, []
+    for _ in range(6):
+        feeds = {"input_ids": np.array([ids]), "position_ids": np.arange(total, total + len(ids))[None]}
+        feeds |= {f"past_key_values.0.{part}": cache for part, cache in zip(("key", "value"), caches, strict=True)}
+        logits, *caches = session.run(None, {**feeds, "use_cache_branch": np.array([True])})
+        total, ids = total + len(ids), [int(logits[0, -1].argmax())]
+        expected += ids
+    (folder / "genai_config.json").unlink()
+    ran = cli("generate", "tiny/merged.onnx", "--prompt-ids", "3,1,4", "--tokens", 6)
+    assert (ran.code, ran.out.split()) == (0, [str(token) for token in expected])
 
 
 def test_prompts_beside_each_other_make_what_each_makes_alone(cli, folder):

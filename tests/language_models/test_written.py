@@ -66,7 +66,7 @@ def test_a_branch_that_an_input_chooses_is_compiled_where_the_input_has_a_value(
     with pytest.raises(UnsupportedModelError) as refused:
         import_model(merged(tmp_path / "open.onnx"))
     (node,) = refused.value.nodes
-    assert node.remedy == "Give 'use_cache_branch' an initializer with its value, and that branch alone is compiled."
+    assert node.remedy.startswith("Give 'use_cache_branch' an initializer with its value, and that branch alone")
     path = merged(tmp_path / "prompt.onnx", taken=False)
     session = onnxruntime.InferenceSession(str(path))
     feeds = {each.name: np.ones((2, 3), np.int64) for each in session.get_inputs()[:2]}

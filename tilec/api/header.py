@@ -18,6 +18,9 @@ Extent = int | str | None
 _LARGE = 1 << 30
 """Elements from which the importer says whether they can be."""
 
+_BOOL = 9
+"""ONNX's number of the type."""
+
 _EXTERNAL = 1
 """Where a tensor's values are that lie in a file beside the model."""
 
@@ -64,7 +67,7 @@ class Described:
 @dataclass(frozen=True)
 class Header:
     """A model from outside. `overridable` are inputs that have a default value; `external` the files beside the model
-    that hold weights."""
+    that hold weights. `choices` are inputs of one element that choose a branch of an If."""
 
     inputs: tuple[Described, ...]
     outputs: tuple[Described, ...]
@@ -72,6 +75,7 @@ class Header:
     symbols: tuple[str, ...]
     metadata: ModelMetadata
     external: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
 
 def read_header(path: Path, freed: Iterable[str] = ()) -> Header:
@@ -100,7 +104,35 @@ def read_header(path: Path, freed: Iterable[str] = ()) -> Header:
         symbols,
         _metadata(model),
         tuple(sorted(external)),
+        _choices(path, given),
     )
+
+
+def _choices(path: Path, infos: Iterable[Any]) -> tuple[str, ...]:
+    """The inputs of one bool that are the condition of an If of the model's graph itself."""
+    names = [as_text(info.name) for info in infos if _is_one_bool(info.type)]
+    if not names:
+        return ()
+    conditions = {as_text(node.input[0]) for node in _nodes(path) if node.op_type == "If" and node.input}
+    return tuple(name for name in names if name in conditions)
+
+
+def _is_one_bool(type_: Any) -> bool:
+    shape = _shape_of(type_)
+    return type_.tensor_type.elem_type == _BOOL and shape is not None and all(extent == 1 for extent in shape)
+
+
+def _nodes(path: Path) -> Sequence[Any]:
+    from tilec.importer.messages import NODES, read_message
+    from tilec.wire import WireError
+
+    with suppress(WireError), path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        nodes: Sequence[Any] = read_message(NODES, data, 0, len(data)).graph.node
+        return nodes
+    from tilec.importer.loader import load_structure
+
+    return list(load_structure(path).proto.graph.node)
 
 
 def _structure(path: Path) -> tuple[Any, Sequence[Any]]:

@@ -142,6 +142,19 @@ def with_inputs(model: Opened, names: Collection[str], cache: Cache) -> Opened:
     return _written(proto.SerializeToString(), model.path.parent, cache)
 
 
+def with_values(model: Opened, values: Mapping[str, bool], cache: Cache) -> Opened:
+    """The model in which these inputs of one bool are constants."""
+    import numpy as np
+    import onnx
+
+    from tilec.importer.specialise import frozen
+
+    proto = onnx.ModelProto.FromString(model.path.read_bytes())
+    ranks = {port.name: len(port.shape or ()) for port in model.header.inputs}
+    constants = {name: np.full((1,) * ranks[name], value) for name, value in values.items()}
+    return _written(frozen(proto, constants).SerializeToString(), model.path.parent, cache)
+
+
 def _opened(path: Path, cache: Cache) -> Opened:
     if not path.is_file():
         from tilec.importer.loader import load_structure

@@ -12,12 +12,22 @@ import numpy as np
 
 from tilec.api.binding import IOBinding
 from tilec.api.cache import Cache
+from tilec.api.choices import Choices
 from tilec.api.compile_queue import CompileQueue
 from tilec.api.environment import chosen_providers
 from tilec.api.feeds import FeedError, Feeds, arrays, choose
 from tilec.api.header import ModelMetadata, NodeArg
 from tilec.api.model import Model
-from tilec.api.model_source import Opened, Source, open_file, open_model, open_unread, request_for, with_inputs
+from tilec.api.model_source import (
+    Opened,
+    Source,
+    open_file,
+    open_model,
+    open_unread,
+    request_for,
+    with_inputs,
+    with_values,
+)
 from tilec.api.onnxruntime_peer import OnnxruntimePeer
 from tilec.api.options import RunOptions, SessionOptions
 from tilec.api.profile import Profile
@@ -87,7 +97,7 @@ class InferenceSession:
         self._profile = Profile(self._options.profile_file_prefix) if self._options.enable_profiling else None
         self._lock = threading.Lock()
         self._queue = CompileQueue()
-        self._variants: dict[frozenset[str], Model] = {}
+        self._variants: dict[frozenset[str], Model | Choices] = {}
         self._executor: ThreadPoolExecutor | None = None
         began = time.perf_counter()
         mode = chosen_mode(specialize)
@@ -102,7 +112,7 @@ class InferenceSession:
         threads = self._options.intra_op_num_threads or None
         self._serving = Serving(threads, meanwhile, self._detached, mode, named, ranges)
         self._names = [port.name for port in self._opened.header.outputs]
-        self._model: Model | Unidentified = self._first_served()
+        self._model: Model | Unidentified | Choices = self._first_served()
         if self._profile:
             self._profile.add("session_initialization", began)
 
@@ -156,10 +166,11 @@ class InferenceSession:
             model = self._variant(frozenset(name for name in feeds if name in model.defaults))
         return model.run(feeds, out)
 
-    def _first_served(self) -> Model | Unidentified:
+    def _first_served(self) -> Model | Unidentified | Choices:
         if not self._opened.sha256:
             with suppress(TilecError):  # onnxruntime cannot load the model: it is read and compiled first
-                return Unidentified(self._opened, self._request(self._opened), self._serving, self._settle)
+                if not self._opened.header.choices:
+                    return Unidentified(self._opened, self._request(self._opened), self._serving, self._settle)
             self._opened = open_file(self._opened.path, self._cache.root)
         return self._served(self._opened)
 
@@ -169,14 +180,19 @@ class InferenceSession:
         with self._lock:
             self._opened, self._model = opened, model
 
-    def _served(self, opened: Opened, peer: OnnxruntimePeer | None = None) -> Model:
+    def _served(self, opened: Opened, peer: OnnxruntimePeer | None = None) -> Model | Choices:
+        if opened.header.choices:
+            return Choices(opened.header, lambda values: self._of(with_values(opened, values, self._cache)))
+        return self._of(opened, peer)
+
+    def _of(self, opened: Opened, peer: OnnxruntimePeer | None = None) -> Model:
         return Model(opened, self._request(opened), self._serving, self._queue, peer)
 
     def _request(self, opened: Opened) -> Request:
         bound = bound_symbols(opened.header, self._serving.named)
         return request_for(opened, *self._place, bound, self._cache.root, self._serving.ranges)
 
-    def _variant(self, names: frozenset[str]) -> Model:
+    def _variant(self, names: frozenset[str]) -> Model | Choices:
         """The model with these initializers as inputs."""
         with self._lock:
             model = self._variants.get(names)

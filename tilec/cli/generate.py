@@ -90,7 +90,7 @@ def generate(
     sampling = Sampling(temperature, top_k, top_p)
     peers = _peers(against, temperature)
     config = _config(model)
-    file = model if config is None else config.model
+    file = _with_caches(model if config is None else config.model)
     given, text = prompts_of(model, prompt or [], prompt_ids or [])
     seeds = seeds_of(seed, len(given))
     longest, count = max(map(len, given)), len(given)
@@ -144,6 +144,20 @@ def _is_built(model: Path) -> bool:
     from tilec.abi.manifest import FILE
 
     return (model / FILE).is_file()
+
+
+def _with_caches(model: Path) -> Path:
+    """The file of a model; of a merged decoder one, in the cache, that has the branch which reads caches alone."""
+    from tilec.api.cache import Cache
+    from tilec.api.model_source import open_file, with_values
+    from tilec.artifact import cache_folder
+    from tilec.decoding.decoder import READS_CACHES
+
+    if not model.is_file():
+        return model
+    opened = open_file(model, cache_folder())
+    chosen = {name: True for name in opened.header.choices if name == READS_CACHES}
+    return with_values(opened, chosen, Cache(cache_folder())).path if chosen else model
 
 
 def _file_of(model: Path) -> Path:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 ROOM = 64
 """Caches have room for a multiple of so many tokens."""
 
+READS_CACHES = "use_cache_branch"
+"""The input of a merged decoder, as optimum writes it, that chooses between the branch which reads caches and the one
+which has none yet. The first takes caches of no rows as well."""
+
 _CALLED = (("past_key_values", "present"), ("past", "present"), ("past_key_values", "present_key_values"))
 """How the output of a cache is called after its input."""
 

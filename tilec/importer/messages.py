@@ -56,6 +56,10 @@ _GRAPH: Schema = {
     12: Kind("output", _PORT, many=True),
     15: Kind("sparse_initializer", _SPARSE, many=True),
 }
+_NODE: Schema = {1: Kind("input", TEXT, many=True), 4: Kind("op_type", TEXT), 7: Kind("domain", TEXT)}
+NODES: Schema = {7: Kind("graph", {1: Kind("node", _NODE, many=True)})}
+"""Of a model its nodes alone."""
+
 _OPSET: Schema = {1: Kind("domain", TEXT), 2: Kind("version", NUMBER)}
 MODEL: Schema = {
     1: Kind("ir_version", NUMBER),

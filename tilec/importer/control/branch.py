@@ -87,7 +87,10 @@ def _unknown(region: Region, why: str) -> TilecError:
     builder.ask(condition)
     hint = "Make the condition a constant of the model"
     if not builder.computes(condition.name):
-        hint = f"Give {region.node.input[0]!r} an initializer with its value, and that branch alone is compiled"
+        name = region.node.input[0]
+        hint = f"Give {name!r} an initializer with its value, and that branch alone is compiled"
+        if region.tensor(0).ttype == "bool":
+            hint += "; tilec.InferenceSession compiles a branch for each value that it is called with"
     return region.unsupported(f"the condition is computed from the model's inputs, and {why}", f"{hint}.")
 
 
