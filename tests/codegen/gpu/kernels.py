@@ -1,5 +1,7 @@
 """Tile programs of three levels as GPU kernels that the emulator runs."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from tests.emulator.kernels import built, region
@@ -18,9 +20,9 @@ REG = PlanLevel("reg", 1 << 16, 8, scope="warp")
 HEAD = '#include "tile.h"\n'
 
 
-def program(name, parameters, outputs, body):
-    """A program with places and barriers."""
-    levels = (DRAM, SHARED, REG)
+def program(name, parameters, outputs, body, capacity=SHARED.capacity):
+    """A program with places and barriers, in blocks of so many bytes of shared memory."""
+    levels = (DRAM, replace(SHARED, capacity=capacity), REG)
     return Program(name, levels, (), parameters, outputs, with_places_and_barriers(body, parameters, levels))
 
 

@@ -9,6 +9,7 @@ from tilec.codegen.gpu.kernel_ir import (
     Copy,
     Declare,
     Fence,
+    Fill,
     KernelIR,
     Let,
     Nested,
@@ -133,6 +134,41 @@ def _another_box(_kernel: KernelIR, step: Step) -> Iterator[Step | None]:
         yield replace(step, box=box)
 
 
+def _wider_vectors(_kernel: KernelIR, step: Step) -> Iterator[Step | None]:
+    """Twice as many neighbours at once: beyond the end of a row, or what threads cannot move at once."""
+    if isinstance(step, Copy | Fill | Tile) and step.vector > 1:
+        yield replace(step, vector=step.vector * 2)
+    if isinstance(step, Tile):
+        for number, ahead in enumerate(step.ahead):
+            if ahead.vector > 1:
+                wider = replace(ahead, vector=ahead.vector * 2)
+                yield replace(step, ahead=(*step.ahead[:number], wider, *step.ahead[number + 1 :]))
+
+
+def _fewer_points(_kernel: KernelIR, step: Step) -> Iterator[Step | None]:
+    """A tile of which a lane computes half of the points that it goes past, or has half of the instructions."""
+    if isinstance(step, Tile) and step.matrix is None and any(count > 1 for count in step.together.values()):
+        yield replace(step, together={name: max(1, count // 2) for name, count in step.together.items()})
+    if isinstance(step, Tile) and step.matrix is not None and step.matrix.across > 1:
+        yield replace(step, matrix=replace(step.matrix, across=step.matrix.across // 2))
+
+
+def _ahead_of_one(_kernel: KernelIR, step: Step) -> Iterator[Step | None]:
+    """An operand that is loaded ahead for the first of the points that read it."""
+    if isinstance(step, Tile):
+        for number, ahead in enumerate(step.ahead):
+            if any(count > 1 for count in ahead.counts.values()):
+                first = replace(ahead, counts={}, vector=1, along="")
+                yield replace(step, ahead=(*step.ahead[:number], first, *step.ahead[number + 1 :]))
+
+
+def _beside(_kernel: KernelIR, step: Step) -> Iterator[Step | None]:
+    """A lane goes through the points beside its own."""
+    if isinstance(step, Tile | Copy) and step.axes:
+        first, *rest = step.axes
+        yield replace(step, axes=(replace(first, position=Binary("+", first.position, Const(1))), *rest))
+
+
 CHANGES = (
     ("barrier dropped", _drop(Barrier)),
     ("wait dropped", _drop(Wait)),
@@ -149,5 +185,9 @@ CHANGES = (
     ("idle units act", _idle_units_act),
     ("turns less", _turns_less),
     ("another box", _another_box),
+    ("wider vectors", _wider_vectors),
+    ("fewer points", _fewer_points),
+    ("ahead of one", _ahead_of_one),
+    ("points beside", _beside),
 )
 """Kind, and what stands for a step, None for nothing; of each kind every place is a mutant."""

@@ -9,13 +9,13 @@ import pytest
 from tests.codegen.gpu.kernels import emulated, program
 from tests.emulator.kernels import needs_compiler
 from tests.programs import buffer, compute, load, loop, tensor, whole
-from tilec.codegen.gpu import matrix_tile
-from tilec.codegen.gpu.axes import Axis
 from tilec.codegen.gpu.kernel import kernel_of
-from tilec.codegen.gpu.matrix_sums import Sums
+from tilec.codegen.gpu.kernel_ir import MatrixTile
+from tilec.codegen.gpu.passes import unroll_products
 from tilec.errors import UnsupportedError
 from tilec.ir.expr import Const
 from tilec.ir.known_ranges import KnownRanges
+from tilec.ir.matrix_units import MatrixProduct
 from tilec.ir.program import Allocate, Fill, StoreTiles
 from tilec.ir.verify.program import check_program
 from tilec.spec.resolve import device_source, parse_device
@@ -126,12 +126,12 @@ def test_what_follows_in_registers_reads_the_sums_where_lanes_have_them():
     assert "t_shfl_xor" in text, "four lanes have a row"
 
 
-@pytest.mark.parametrize(("down", "unrolled"), [(2, 4), (4, 2)])
+@pytest.mark.parametrize(("down", "unrolled"), [(2, 0), (4, 2)])
 def test_steps_along_the_depth_are_unrolled_where_registers_suffice(down, unrolled):
-    """Fragments of four steps want 96 and 128 registers beside 64 and 128 sums."""
-    along = Axis("m", ("#r", Const(1)), ("#v", 1), Const(0), Const(0))
-    sums = Sums("acc", along, along, down, 8, 2, 2)
-    assert matrix_tile._unrolled(4, sums, UNITS["mma.m16n8k16.f16"], 32) == unrolled
+    """Fragments of four steps want 96 and 128 registers beside 64 and 128 sums; 0 is all."""
+    unit = UNITS["mma.m16n8k16.f16"]
+    matrix = MatrixTile(unit, MatrixProduct("m", "n", "k", Const(0), Const(0)), None, down, 8)
+    assert unroll_products._unroll(4, matrix, 4, 32) == unrolled
 
 
 def test_padded_rows_hold_the_same():

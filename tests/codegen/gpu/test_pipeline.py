@@ -45,5 +45,5 @@ def test_every_pass_is_shown_and_decisions_stand_on_steps():
 )
 def test_kernels_that_break_a_rule_are_told_apart(change, problem):
     kernel = lowered()
-    assert check_kernel(kernel) == ()
-    assert any(problem in each for each in check_kernel(change(kernel)))
+    assert check_kernel(kernel, KnownRanges()) == ()
+    assert any(problem in each for each in check_kernel(change(kernel), KnownRanges()))

@@ -87,9 +87,9 @@ def test_a_loop_that_waits_too_little_is_found(kind):
     """By the rules of shared memory, and by the emulator."""
     arrays = operands(8, 8, 64)
     right = lower_kernel(KernelContext(product(8, 8, 64, 8, 3), 32, KnownRanges()))
-    assert check_kernel(right) == ()
+    assert check_kernel(right, KnownRanges()) == ()
     wrong = [each for each in mutants(right) if each.kind == kind]
-    assert all(check_kernel(each.kernel) for each in wrong)
+    assert all(check_kernel(each.kernel, KnownRanges()) for each in wrong)
     printed = print_kernel(wrong[-1].kernel, "kernel", KnownRanges())
     expected = arrays["x"] @ arrays["w"]
     kernel = built(HEAD + printed.text, "kernel")

@@ -50,7 +50,7 @@ def products(unit, m, n, k, *, step, tile, a="m k", b="k n", swizzles=(128, 128)
     parameters = [whole(x, tuple(sizes[i] for i in order.split()), ttype=t) for x, (order, t) in shapes.items()]
     parameters.append(whole("C", (m, n), ttype=kind))
     warps = loop("v", n // tile, loop("u", m // rows, *body, scope="warp"), scope="warp")
-    return program("products", tuple(parameters), ("C",), (warps,))
+    return program("products", tuple(parameters), ("C",), (warps,), capacity=227 << 10)
 
 
 def arrays(unit, m, n, k, a, b):

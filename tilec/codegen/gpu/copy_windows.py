@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tilec.codegen.gpu.axes import inside
 from tilec.codegen.gpu.guards import between
 from tilec.codegen.gpu.index_text import is_multiple
-from tilec.codegen.gpu.kernel_ir import THREAD, Copy
+from tilec.codegen.gpu.kernel_ir import THREAD, Axis, Copy
 from tilec.codegen.gpu.ranges import with_ranges
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value, substitute
@@ -111,6 +112,17 @@ def of_neighbours(
     return conditions(shapes, copy, each, with_ranges(ranges, {NEIGHBOUR: vector}))
 
 
+def of_registers(shapes: Shapes, copy: Copy, ranges: KnownRanges) -> tuple[list[Expr], list[Expr]]:
+    """The same for each element of an array in registers that a lane holds, at a point of the copy's axes."""
+    own, missing = conditions(shapes, copy, [each.position for each in copy.axes], ranges)
+    return list(dict.fromkeys((*inside(copy.axes), *own))), missing
+
+
+def last_neighbours(axes: Sequence[Axis]) -> tuple[str, int]:
+    """The loop over neighbours along the last axis that has any; one of a single turn where none has."""
+    return next((each.inner for each in reversed(axes) if each.inner[1] > 1), ("", 1))
+
+
 def contiguous(buffer: Buffer, index: Sequence[Expr], variable: str, count: int, ranges: KnownRanges) -> bool:
     """Whether elements follow one another as a variable counts up, the first at a multiple of `count`."""
     flat = position(buffer, index, ranges)
@@ -118,3 +130,10 @@ def contiguous(buffer: Buffer, index: Sequence[Expr], variable: str, count: int,
     if simplify(Binary("-", Binary("-", flat, first), Var(variable)), ranges) != Const(0):
         return False
     return is_multiple(first, count, ranges)
+
+
+def side_by_side(buffer: Buffer, index: Sequence[Expr], variable: str, count: int, ranges: KnownRanges) -> bool:
+    """Whether elements follow one another in each of the runs of `count` that a variable goes through."""
+    within = f"{variable}."
+    whole = Binary("+", Binary("*", Var(variable), Const(count)), Var(within))
+    return contiguous(buffer, [substitute(each, {variable: whole}) for each in index], within, count, ranges)

@@ -26,7 +26,8 @@ from tilec.codegen.gpu.kernel_ir import (
     Wait,
 )
 from tilec.codegen.gpu.kernel_state import KernelState, declaration
-from tilec.codegen.gpu.moves import fill, move, pragma
+from tilec.codegen.gpu.loop_text import pragma
+from tilec.codegen.gpu.moves import fill, move
 from tilec.codegen.gpu.pipeline import KernelContext, Observe, lower_kernel
 from tilec.codegen.gpu.ranges import inside, of_body, of_threads
 from tilec.codegen.gpu.spread_loops import numbered

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from tilec.codegen.gpu.lanes import LaneMap
-from tilec.ir.expr import Const, Expr, Scalar, TensorExpr, Var
+from tilec.ir.expr import Access, Const, Expr, Scalar, TensorExpr, Var
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Buffer
@@ -28,6 +28,9 @@ WHOLE = 0
 """Of `unroll`: all turns of a loop."""
 
 Arrival = Literal["now", "later"]
+
+Unroll = int | None
+"""Turns of a loop that are unrolled: None as the compiler likes, WHOLE all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,23 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Axis:
+    """One dimension of a tile, or of an array in registers, as a lane sees it: loops `outer` (rounds) and `inner`
+    (neighbours), variable -> count.
+
+    `position` is the point, `slot` its number among the lane's, both over the loop variables; `inside` holds where
+    the lane has a point, None when it always does.
+    """
+
+    name: str
+    outer: tuple[str, Expr]
+    inner: tuple[str, int]
+    position: Expr
+    slot: Expr
+    inside: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Declare:
     """An array begins: registers of each lane, or a pointer to one of its copies in shared memory."""
 
@@ -64,7 +84,7 @@ class Fill:
     buffer: Buffer
     value: Scalar
     vector: int = 1
-    unroll: int = 1
+    unroll: Unroll = None
     active: Expr | None = None
 
 
@@ -73,8 +93,10 @@ class Copy:
     """Copy the window `[lo, hi)` of a tensor between `upper`, which holds it, and `lower`: `up`, with `fill` where
     there are no elements, or down.
 
-    Into and out of shared memory all threads copy, `vector` neighbours at once, in turns that are unrolled so often;
-    elements have arrived `now`, or `later`: when they were committed and waited for. `active` as of tiles."""
+    Threads copy `vector` neighbours at once, under the conditions `inside`; below they exist under those of `present`;
+    there are none where they always hold. Into and out of shared memory all threads copy, in turns that are unrolled so
+    often; elements have arrived `now`, or `later`: when they were committed and waited for. Of an array in registers
+    each lane copies what it holds, along `axes`. `active` as of tiles."""
 
     upper: Buffer
     lower: Buffer
@@ -84,7 +106,10 @@ class Copy:
     fill: Scalar | None = None
     arrival: Arrival = "now"
     vector: int = 1
-    unroll: int = 1
+    unroll: Unroll = None
+    axes: tuple[Axis, ...] = ()
+    inside: tuple[Expr, ...] = ()
+    present: tuple[Expr, ...] = ()
     active: Expr | None = None
 
 
@@ -112,19 +137,38 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class MatrixTile:
-    """A tile as a unit of matrices computes it. The warps of a group, where several execute an instruction together,
+    """A tile as a unit of matrices computes it: so many instructions `down` its rows and `across` its columns in steps
+    along the depth, which are unrolled so often. The warps of a group, where several execute an instruction together,
     have iterations of the loop `warps` that follow one another."""
 
     unit: MatrixUnit
     product: MatrixProduct
     warps: Spread | None = None
+    down: int = 0
+    across: int = 0
+    unroll: Unroll = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """An operand that a lane loads into an array before the points that read it: what `access` reads in the iterations
+    of loops, variable -> count, neighbours along the loop `along` so many at once."""
+
+    access: Access
+    counts: Mapping[str, int]
+    vector: int = 1
+    along: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
     """Compute `expr` at every point of `box` into `target`, as `ComputeTile` does. The points lie on `lanes`, or as the
-    unit of `matrix` has them. Where all units go on together, `active` is the condition for one to have work.
-    `meanwhile` begins when the tile's instructions are in flight, before they are waited for."""
+    unit of `matrix` has them.
+
+    A lane goes along `axes`, one an iterator. The points of the loops `together`, variable -> count, it computes at
+    once, with operands loaded `ahead`, and stores so many neighbours at once.
+    Where all units go on together, `active` is the condition for one to have work. `meanwhile` begins when the tile's
+    instructions are in flight, before they are waited for."""
 
     expr: TensorExpr
     box: tuple[tuple[str, Expr, Expr], ...]
@@ -134,6 +178,10 @@ class Tile:
     unit: str = ""
     lanes: LaneMap = ()
     matrix: MatrixTile | None = None
+    axes: tuple[Axis, ...] = ()
+    together: Mapping[str, int] = field(default_factory=dict)
+    ahead: tuple[Ahead, ...] = ()
+    vector: int = 1
     active: Expr | None = None
     meanwhile: tuple[Step, ...] = ()
 
@@ -146,7 +194,7 @@ class For:
     variable: str
     extent: Expr
     body: tuple[Step, ...]
-    unroll: int = 1
+    unroll: Unroll = None
     stages: int = 1
 
 

@@ -8,6 +8,7 @@ for k1_smem in 12, 2 stages:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from tilec.codegen.gpu.kernel_ir import (
     WHOLE,
@@ -26,6 +27,7 @@ from tilec.codegen.gpu.kernel_ir import (
     Step,
     Tile,
     Units,
+    Unroll,
     Wait,
 )
 from tilec.codegen.gpu.lanes import LaneMap
@@ -70,7 +72,7 @@ def step_text(kernel: KernelIR, step: Step) -> str:
             operands = tuple((tensor, buffer.name) for tensor, buffer in step.operands)
             unit = step.matrix.unit.name if step.matrix is not None else ""
             tile = ComputeTile(step.expr, step.box, step.target.name, operands, step.accumulate, unit)
-            return statement_text(tile) + _lanes(step.lanes) + _where(step.active)
+            return statement_text(tile) + _lanes(step.lanes) + _points(step) + _where(step.active)
         case For(variable, extent, _, unroll, stages):
             pipelined = f", {stages} stages" if stages > 1 else ""
             return f"for {variable} in {text_of(extent)}{pipelined}{_unrolled(unroll)}:"
@@ -81,6 +83,15 @@ def step_text(kernel: KernelIR, step: Step) -> str:
         case Units(nest, _, _, count, take):
             how = {"turns": "take turns for", "first": f"0:{count} take", "together": f"0:{count} of all take"}[take]
             return f"units {how} {_nest(nest)}:"
+
+
+def _points(step: Tile) -> str:
+    """What a lane does together, in order: `2 x 4 instructions`, `64 points together, x 4 at once ahead`."""
+    matrix, points = step.matrix, prod(step.together.values())
+    if matrix is not None:
+        return f", {matrix.down} x {matrix.across} instructions{_unrolled(matrix.unroll)}"
+    ahead = "".join(f", {each.access.tensor}{_vector(each.vector, '')} ahead" for each in step.ahead)
+    return f"{f', {points} points together' if points > 1 else ''}{ahead}{_vector(step.vector)}"
 
 
 def _copy(step: Copy) -> str:
@@ -108,12 +119,12 @@ def _nest(nest: Sequence[Spread]) -> str:
     return ", ".join(loops) or "one"
 
 
-def _vector(vector: int) -> str:
-    return f", {vector} at once" if vector > 1 else ""
+def _vector(vector: int, comma: str = ",") -> str:
+    return f"{comma} {vector} at once" if vector > 1 else ""
 
 
-def _unrolled(unroll: int) -> str:
-    return "" if unroll == 1 else ", unrolled" if unroll == WHOLE else f", unrolled by {unroll}"
+def _unrolled(unroll: Unroll) -> str:
+    return "" if unroll is None else ", unrolled" if unroll == WHOLE else f", unrolled by {unroll}"
 
 
 def _lanes(lanes: LaneMap) -> str:

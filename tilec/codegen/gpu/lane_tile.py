@@ -4,37 +4,44 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilec.codegen.gpu.axes import Axis
-from tilec.codegen.gpu.kernel_ir import Tile
+from tilec.codegen.gpu.kernel_ir import Axis, Tile
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lanes import axis_lanes
 from tilec.codegen.gpu.slots import element
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Binary
+from tilec.ir.expr import Binary, Expr
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Buffer
 from tilec.ir.types import HALVES
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class LaneTile:
-    """A tile and the loops over the points that a lane has of it; `ranges` know their variables."""
+    """A tile that is printed; `ranges` know the loop variables of its axes."""
 
     state: KernelState
     tile: Tile
-    spatial: tuple[Axis, ...]
-    reduce: tuple[Axis, ...]
     ranges: KnownRanges
+
+    @property
+    def spatial(self) -> tuple[Axis, ...]:
+        """The axes along which results differ."""
+        return self.tile.axes[: len(self.tile.expr.spatial)]
+
+    @property
+    def reduce(self) -> tuple[Axis, ...]:
+        """The axes that are summed up."""
+        return self.tile.axes[len(self.tile.expr.spatial) :]
+
+    @property
+    def positions(self) -> dict[str, Expr]:
+        """The point, by iterator."""
+        return {each.name: each.position for each in self.tile.axes}
 
     @property
     def target(self) -> Buffer:
         """Where its results go."""
         return self.tile.target
-
-    @property
-    def axes(self) -> tuple[Axis, ...]:
-        """Spatial, then reduce axes."""
-        return self.spatial + self.reduce
 
     @property
     def in_registers(self) -> bool:

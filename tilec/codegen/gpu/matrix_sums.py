@@ -5,9 +5,12 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from tilec.codegen.gpu.axes import Axis, loops
+from tilec.codegen.gpu.axes import inside
 from tilec.codegen.gpu.c_text import literal, value_type
+from tilec.codegen.gpu.kernel_ir import Axis, MatrixTile
 from tilec.codegen.gpu.lane_tile import LaneTile
+from tilec.codegen.gpu.loop_text import loops
+from tilec.codegen.gpu.passes.unroll_products import sums_of_instruction
 from tilec.codegen.gpu.scalar_text import loaded, stored
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr
@@ -45,13 +48,13 @@ class Sums:
         return Binary("+", _times(block, self.each), inside)
 
 
-def declare_sums(one: LaneTile, unit: MatrixUnit, product: MatrixProduct, block: tuple[int, int]) -> Sums:
-    """The sums of a tile, in blocks of so many rows and columns of the tile."""
-    vertical, horizontal = (_axis_of(one, name) for name in (product.rows, product.columns))
-    rows, columns = (extent // span.lanes for extent, span in zip(block, unit.sums, strict=True))
-    down, across = -(-_count(vertical) // rows), -(-_count(horizontal) // columns)
-    sums = Sums(one.state.names.fresh("acc"), vertical, horizontal, down, across, rows, columns)
-    one.state.lines.add(f"{value_type(unit.accumulator)} {sums.name}[{sums.count}];")
+def declare_sums(one: LaneTile, matrix: MatrixTile) -> Sums:
+    """The sums of a tile, in blocks of those of an instruction."""
+    axes = {each.name: each for each in one.spatial}
+    vertical, horizontal = axes[matrix.product.rows], axes[matrix.product.columns]
+    name, each = one.state.names.fresh("acc"), sums_of_instruction(matrix.unit)
+    sums = Sums(name, vertical, horizontal, matrix.down, matrix.across, *each)
+    one.state.lines.add(f"{value_type(matrix.unit.accumulator)} {sums.name}[{sums.count}];")
     return sums
 
 
@@ -81,20 +84,10 @@ def put_sums(one: LaneTile, sums: Sums) -> None:
             one.state.lines.add(f"{one.state.memory('ST', one.target)}({one.address()}, {value});")
 
 
-def _axis_of(one: LaneTile, name: str) -> Axis:
-    return next(each for each in one.spatial if each.name == name)
-
-
-def _count(of: Axis) -> int:
-    """Slots of a lane along an axis."""
-    assert isinstance(of.outer[1], Const)
-    return int(of.outer[1].value) * of.inner[1]
-
-
 def _each_sum(one: LaneTile, sums: Sums) -> AbstractContextManager[None]:
     heads = loops(one.state, (sums.vertical, sums.horizontal), one.ranges, unroll=True)
-    inside = [each.inside for each in one.spatial if each.inside is not None]
-    return one.state.nested([*heads, *([f"if ({one.state.condition(inside, one.ranges)})"] if inside else [])])
+    guards = one.state.condition(inside(one.spatial), one.ranges)
+    return one.state.nested([*heads, *([f"if ({guards})"] if guards else [])])
 
 
 def _text(one: LaneTile, sums: Sums) -> str:

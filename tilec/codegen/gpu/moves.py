@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import prod
 
 from tilec.codegen.gpu.copies import constant_element, store_element
-from tilec.codegen.gpu.copy_windows import NUMBER, numbered, of_neighbours
-from tilec.codegen.gpu.kernel_ir import WHOLE, Copy, Fill
+from tilec.codegen.gpu.copy_windows import NUMBER, numbered
+from tilec.codegen.gpu.kernel_ir import Copy, Fill, Unroll
 from tilec.codegen.gpu.kernel_state import KernelState
+from tilec.codegen.gpu.loop_text import pragma
 from tilec.codegen.gpu.register_moves import move_registers
 from tilec.codegen.gpu.scalar_text import loaded, stored
 from tilec.ir.expr import Expr, constant_value
@@ -46,8 +47,7 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
     at = numbered(upper, lower, vector, state.threads, ranges)
     index, inner = at.index, at.ranges
     turns = _turns(state, at.total, copy.unroll, ranges)
-    guards = of_neighbours(state.kernel.shapes, copy, index, vector, inner)
-    own, missing = (state.condition(each, inner) for each in guards)
+    own, missing = state.condition(copy.inside, inner), state.condition(copy.present, inner)
     with state.nested([*turns, *([f"if ({own})"] if own else [])]):
         here, there = state.address(upper, index, inner), state.address(lower, index, inner)
         if copy.arrival == "later":
@@ -78,7 +78,7 @@ def _element_move(state: KernelState, copy: Copy, here: str, there: str, present
     state.lines.add(f"{state.memory('ST', copy.upper)}({here}, {text});")
 
 
-def _turns(state: KernelState, total: Expr, unroll: int, ranges: KnownRanges) -> list[str]:
+def _turns(state: KernelState, total: Expr, unroll: Unroll, ranges: KnownRanges) -> list[str]:
     """The heads of a loop in which the threads of a block take a NUMBER below `total` in turns."""
     name, count, threads = state.names.bind(NUMBER.name), constant_value(total), state.threads
     if count is None:
@@ -87,8 +87,3 @@ def _turns(state: KernelState, total: Expr, unroll: int, ranges: KnownRanges) ->
     guard = [f"if ({name} < {count})"] if count % threads else []
     head = f"for (int {name} = tid, {turn} = 0; {turn} < {turns}; {name} += {threads}, ++{turn})"
     return [f"{pragma(unroll)}{head}", *guard]
-
-
-def pragma(unroll: int) -> str:
-    """What stands in front of a loop that is unrolled so often."""
-    return "" if unroll == 1 else "#pragma unroll\n" if unroll == WHOLE else f"#pragma unroll {unroll}\n"

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from tilec.codegen.gpu.kernel_ir import KernelIR
 from tilec.codegen.gpu.passes.assign_lanes import assign_lanes
+from tilec.codegen.gpu.passes.block_tiles import block_tiles
 from tilec.codegen.gpu.passes.choose_launch import choose_launch
 from tilec.codegen.gpu.passes.lower_program import lower_program
 from tilec.codegen.gpu.passes.matrix_units import matrix_units
@@ -15,6 +16,7 @@ from tilec.codegen.gpu.passes.pipeline_copies import pipeline_copies
 from tilec.codegen.gpu.passes.publish_stores import publish_stores
 from tilec.codegen.gpu.passes.share_units import share_units
 from tilec.codegen.gpu.passes.unroll_loops import unroll_loops
+from tilec.codegen.gpu.passes.unroll_products import unroll_products
 from tilec.codegen.gpu.passes.vectorize_copies import vectorize_copies
 from tilec.codegen.gpu.verify_kernel import check_kernel
 from tilec.errors import TilecError
@@ -81,6 +83,16 @@ KERNEL_PASSES = (
         lambda kernel, context: vectorize_copies(kernel, context.ranges),
     ),
     KernelPass(
+        "block_tiles",
+        "A lane computes neighbours together; operands that several points read are loaded ahead of them.",
+        lambda kernel, context: block_tiles(kernel, context.ranges),
+    ),
+    KernelPass(
+        "unroll_products",
+        "Steps of a product are unrolled as far as there are registers for their fragments.",
+        lambda kernel, context: unroll_products(kernel, context.ranges),
+    ),
+    KernelPass(
         "unroll_loops",
         "Loops in which units load registers from memory of the device are unrolled.",
         lambda kernel, context: unroll_loops(kernel, context.ranges),
@@ -106,7 +118,7 @@ def lower_kernel(context: KernelContext, observe: Observe | None = None) -> Kern
         kernel = step.run(kernel, context)
         if observe is not None:
             observe(step.name, kernel)
-    problems = check_kernel(kernel)
+    problems = check_kernel(kernel, context.ranges)
     if problems:
         raise TilecError(f"a pass broke kernel {kernel.name}: {problems[0]}", hint="This is a bug of tilec; report it.")
     return kernel

@@ -11,7 +11,7 @@ from tilec.codegen.gpu.index_text import index_text, is_data_dependent
 from tilec.codegen.gpu.kernel_state import is_wide
 from tilec.codegen.gpu.lane_reads import guarded_accesses
 from tilec.codegen.gpu.lane_tile import LaneTile
-from tilec.codegen.gpu.operands import Operand, Points, load_ahead
+from tilec.codegen.gpu.operands import Operand
 from tilec.codegen.gpu.scalar_text import Scalars, loaded
 from tilec.codegen.gpu.slots import read_register
 from tilec.errors import UnsupportedError
@@ -19,20 +19,6 @@ from tilec.ir.algebra import simplify_scalar
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, children, substitute, walk
 from tilec.ir.program import Buffer
 from tilec.ir.storage import strides
-
-
-def load_operands(one: LaneTile, points: Points) -> dict[Access, Operand]:
-    """The operands in memory that are loaded ahead of the points that read them."""
-    buffers = dict(one.tile.operands)
-    found: dict[Access, Operand] = {}
-    for access, guarded in guarded_accesses(one.tile.expr.value):
-        buffer = buffers[access.tensor]
-        if guarded or one.state.in_registers(buffer) or access in found or buffer.name == one.target.name:
-            continue
-        operand = load_ahead(one.state, buffer, access, points, one.ranges)
-        if operand is not None:
-            found[access] = operand
-    return found
 
 
 def point_value(one: LaneTile, operands: Mapping[Access, Operand], known: Mapping[Expr, str] | None = None) -> str:
@@ -50,7 +36,7 @@ def name_shared(
 ) -> dict[Expr, str]:
     """Name the largest parts of the body that none of the loops `inside` moves, which all their points share; what is
     `known` has a name. Only what lies in registers is read for that."""
-    loops = {each.name: {each.outer[0], each.inner[0]} for each in one.axes}
+    loops = {each.name: {each.outer[0], each.inner[0]} for each in one.tile.axes}
     buffers = dict(one.tile.operands)
     scalars = _scalars(one, operands, known)
     found: dict[Expr, str] = {}
@@ -81,8 +67,8 @@ def _scalars(one: LaneTile, operands: Mapping[Access, Operand], known: Mapping[E
     """How the leaves of the body of a tile print."""
     state = one.state
     buffers = dict(one.tile.operands)
-    positions = {each.name: each.position for each in one.axes}
-    slots = {each.name: each.slot for each in one.axes}
+    positions = one.positions
+    slots = {each.name: each.slot for each in one.tile.axes}
 
     def index(expr: Expr) -> str:
         return index_text(simplify_scalar(substitute(expr, positions), one.ranges), state.names, one.ranges)
@@ -90,7 +76,7 @@ def _scalars(one: LaneTile, operands: Mapping[Access, Operand], known: Mapping[E
     def access_text(access: Access, guarded: bool) -> str:
         buffer = buffers[access.tensor]
         if access in operands:
-            return loaded(operands[access].text(state, one.ranges), buffer.ttype)
+            return loaded(operands[access].text(one), buffer.ttype)
         if state.in_registers(buffer):
             return read_register(state, one.tile, buffer, access, positions, slots, one.ranges)
         if any(is_data_dependent(each) for each in access.index):
@@ -114,7 +100,7 @@ def _gathered(one: LaneTile, scalars: Scalars, buffer: Buffer, access: Access, g
             f"data index {buffer.tensor}, whose rows at {buffer.level} are swizzled",
             hint="Leave its swizzle out of the plan.",
         )
-    positions = {each.name: each.position for each in one.axes}
+    positions = one.positions
     parts = []
     for index, lo, stride in zip(access.index, buffer.lo, strides(buffer), strict=True):
         if is_data_dependent(index):

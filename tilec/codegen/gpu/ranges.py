@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from tilec.codegen.gpu.kernel_ir import LANE, THREAD, TURN, UNIT, For, If, KernelIR, Let, Nested, Units
+from tilec.codegen.gpu.kernel_ir import LANE, THREAD, TURN, UNIT, For, If, KernelIR, Let, Nested, Step, Tile, Units
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr
-from tilec.ir.known_ranges import KnownRanges
+from tilec.ir.known_ranges import KnownRanges, shared_ranges
 
 
 def with_ranges(ranges: KnownRanges, more: Mapping[str, Expr | int]) -> KnownRanges:
     """The ranges with variables that count up to an extent."""
     added = {name: (Const(0), simplify(Binary("-", _expr(n), Const(1)))) for name, n in more.items()}
-    return KnownRanges({**ranges, **added})
+    return shared_ranges({**ranges, **added})
 
 
 def _expr(extent: Expr | int) -> Expr:
@@ -44,3 +44,13 @@ def inside(step: Nested, ranges: KnownRanges) -> KnownRanges:
                 return with_ranges(inner, {TURN.name: total})
             assert count is not None
             return with_ranges(inner, {UNIT.name: count})
+
+
+def steps_inside(body: Sequence[Step], ranges: KnownRanges) -> Iterator[tuple[Step, KnownRanges]]:
+    """Every step with the ranges that hold where it stands, those with a body before it."""
+    for step in body:
+        yield step, ranges
+        if isinstance(step, Nested):
+            yield from steps_inside(step.body, inside(step, ranges))
+        elif isinstance(step, Tile):
+            yield from steps_inside(step.meanwhile, ranges)

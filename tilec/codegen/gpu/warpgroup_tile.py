@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from tilec.codegen.gpu.axes import axis, axis_ranges, loop, loops
 from tilec.codegen.gpu.index_text import is_multiple
-from tilec.codegen.gpu.kernel_ir import Spread
+from tilec.codegen.gpu.kernel_ir import MatrixTile, Spread
 from tilec.codegen.gpu.lane_tile import LaneTile
+from tilec.codegen.gpu.loop_text import bind, loop, loops
 from tilec.codegen.gpu.matrix_sums import around_product, begin_sums, declare_sums, put_sums
 from tilec.codegen.gpu.ranges import with_ranges
 from tilec.codegen.gpu.warpgroup_instructions import WarpgroupInstruction
@@ -47,29 +47,24 @@ class _Factor:
     across: bool
 
 
-def multiply_by_warpgroups(one: LaneTile, meanwhile: Callable[[], None]) -> None:
+def multiply_by_warpgroups(one: LaneTile, matrix: MatrixTile, meanwhile: Callable[[], None]) -> None:
     """A tile of products of matrices in shared memory; `meanwhile` prints what begins while they are in flight. Raises
     UnsupportedError for what instructions do not read."""
-    state, matrix = one.state, one.tile.matrix
-    assert matrix is not None
-    unit, product = matrix.unit, matrix.product
+    state, unit, product = one.state, matrix.unit, matrix.product
     tile = _Tile(one, unit, product, matrix.warps)
     instruction = tile.instruction
     state.functions[instruction.name] = instruction.text
     around = around_product(one, product)
     with state.nested(loops(state, around, one.ranges, unroll=one.in_registers)):
-        sums = declare_sums(one, unit, product, (unit.rows, unit.sums[1].lanes * unit.sums[1].vector))
+        sums = declare_sums(one, matrix)
         begin_sums(one, sums, unit)
         state.lines.add(f"t_warpgroup_fence({sums.name});")
-        reduce = tuple(
-            axis(state, name, *tile.box[name], one.ranges, None, fixed=False)
-            for name in one.tile.expr.reduce
-            if name != product.depth
-        )
+        reduce = tuple(each for each in one.reduce if each.name != product.depth)
+        bind(state, reduce)
         step = state.names.fresh(f"{state.names[product.depth]}_s")
         state.names.assign({f"#{step}": step})
         count = simplify(Binary("//", tile.width(product.depth), Const(unit.depth)), one.ranges)
-        ranges = with_ranges(axis_ranges(reduce, one.ranges), {f"#{step}": count})
+        ranges = with_ranges(one.ranges, {f"#{step}": count})
         at = Const(0) if count == Const(1) else Var(f"#{step}")
         depth = Binary("+", tile.box[product.depth][0], Binary("*", at, Const(unit.depth)))
         positions = {each.name: each.position for each in (*around, *reduce)} | tile.begin | {product.depth: depth}

@@ -1,4 +1,4 @@
-"""How threads copy into and out of shared memory: so many neighbours at once, and whether they wait for them.
+"""How threads copy: so many neighbours at once, and whether they wait for them.
 
 Vectors are the widest that fill rows, lie at multiples of their size, and of which all or no elements are there. A load
 is asynchronous where a pipeline asks for it, or where guards or many turns would have threads wait for each of its
@@ -11,9 +11,34 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import copysign, prod
 
-from tilec.codegen.gpu.copy_windows import NEIGHBOUR, WIDEST, aligned, numbered, of_neighbours, rows_divide
+from tilec.codegen.gpu.axes import array_axes, axis_ranges
+from tilec.codegen.gpu.copy_windows import (
+    NEIGHBOUR,
+    WIDEST,
+    aligned,
+    contiguous,
+    last_neighbours,
+    numbered,
+    of_neighbours,
+    of_registers,
+    rows_divide,
+)
 from tilec.codegen.gpu.guards import depend
-from tilec.codegen.gpu.kernel_ir import WHOLE, Commit, Copy, Declare, Fill, For, KernelIR, Nested, Step, Tile, Wait
+from tilec.codegen.gpu.kernel_ir import (
+    WHOLE,
+    Arrival,
+    Commit,
+    Copy,
+    Declare,
+    Fill,
+    For,
+    KernelIR,
+    Nested,
+    Step,
+    Tile,
+    Unroll,
+    Wait,
+)
 from tilec.codegen.gpu.ranges import inside, of_body
 from tilec.ir.expr import Expr, constant_value
 from tilec.ir.known_ranges import KnownRanges
@@ -24,6 +49,9 @@ UNROLLED = 16
 
 TOGETHER = 8
 """Turns of a longer one that are unrolled (two of 66 and 131 turns on an H100 took 35 and 17 us one by one)."""
+
+NEIGHBOURS = 4
+"""Elements along a row that a lane moves together of an array that lanes do not share."""
 
 ASYNCHRONOUS = (4, 8, 16)
 """Bytes that an asynchronous copy of a thread may have."""
@@ -44,7 +72,9 @@ def _steps(kernel: KernelIR, body: Sequence[Step], ranges: KnownRanges, *, count
             result += [Commit(), Wait(0)]
             arriving = False
         match step:
-            case Copy() if not kernel.is_private(step.upper):
+            case Copy() if kernel.is_private(step.upper):
+                result.append(_of_registers(kernel, step, ranges))
+            case Copy():
                 copy = _vectorized(kernel, step, ranges, counted=counted)
                 arriving = arriving or (copy.arrival, step.arrival) == ("later", "now")
                 result.append(copy)
@@ -73,7 +103,24 @@ def _vectorized(kernel: KernelIR, copy: Copy, ranges: KnownRanges, *, counted: b
     loads = copy.up and kernel.is_global(lower) and not counted
     later = copy.arrival == "later" or (loads and _waits_long(copy, [*own, *missing], threads * vector))
     later = later and same and size * vector in ASYNCHRONOUS and _is_zero(copy, missing)
-    return replace(copy, vector=vector, arrival="later" if later else "now", unroll=_unrolled(at.total, threads))
+    arrival: Arrival = "later" if later else "now"
+    unroll = _unrolled(at.total, threads)
+    return replace(copy, vector=vector, arrival=arrival, unroll=unroll, inside=tuple(own), present=tuple(missing))
+
+
+def _of_registers(kernel: KernelIR, copy: Copy, ranges: KnownRanges) -> Copy:
+    """A copy of an array in registers, in vectors where neighbours lie side by side below, at multiples of their
+    size."""
+    lower, axes = copy.lower, array_axes(kernel, copy.upper, ranges, NEIGHBOURS)
+    copy, inner = replace(copy, axes=axes), axis_ranges(axes, ranges)
+    own, missing = of_registers(kernel.shapes, copy, inner)
+    copy = replace(copy, inside=tuple(own), present=tuple(missing))
+    variable, neighbours = last_neighbours(axes)
+    vector = min(neighbours, WIDEST // (TTYPES[lower.ttype].bits // 8))
+    if vector == 1 or missing or depend(own, variable) or lower.ttype == "bool" or neighbours % vector:
+        return copy
+    index = [each.position for each in axes]
+    return replace(copy, vector=vector) if contiguous(lower, index, variable, vector, inner) else copy
 
 
 def _waits_long(copy: Copy, guards: Sequence[Expr], turn: int) -> bool:
@@ -101,9 +148,9 @@ def _filled(kernel: KernelIR, fill: Fill, ranges: KnownRanges) -> Fill:
     return replace(fill, vector=vector, unroll=_unrolled(at.total, threads))
 
 
-def _unrolled(total: Expr, threads: int) -> int:
+def _unrolled(total: Expr, threads: int) -> Unroll:
     """Turns of a loop over copies that are unrolled, so that loads of several are on the way together: where their
     number is known."""
     count = constant_value(total)
     turns = 1 if count is None else -(-count // threads)
-    return 1 if turns <= 1 else WHOLE if turns <= UNROLLED else TOGETHER
+    return None if turns <= 1 else WHOLE if turns <= UNROLLED else TOGETHER
