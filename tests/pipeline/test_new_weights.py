@@ -70,6 +70,21 @@ def test_other_values_of_weights_need_no_compiler(tmp_path: Path) -> None:
     assert (folder / "4-report.json").read_bytes() == (fresh / "4-report.json").read_bytes()
 
 
+@pytest.mark.parametrize("last", ["import", "schedule"])
+def test_a_folder_whose_artifacts_are_of_two_versions_is_compiled_anew(tmp_path: Path, last: str) -> None:
+    model, folder = write(tmp_path / "model.onnx", seed=1), tmp_path / "out"
+    compile_model(job(Told()), model, folder)
+    write(model, seed=2)
+    compile_model(job(Told()), model, folder, last=last)  # as a compilation does that ended there
+    write(model, seed=3)
+    listener, fresh = Told(), tmp_path / "fresh"
+    compile_model(job(listener), model, folder)
+    compile_model(job(Told()), model, fresh)
+    assert KEPT not in listener.notes
+    assert files(folder) == files(fresh)
+    assert (folder / "4-report.json").read_bytes() == (fresh / "4-report.json").read_bytes()
+
+
 @pytest.mark.parametrize("changed", [{"scale": 3.0}, {"width": 48}])
 def test_numbers_in_code_and_shapes_are_planned_anew(tmp_path: Path, changed: dict[str, float]) -> None:
     model, folder = write(tmp_path / "model.onnx", seed=1), tmp_path / "out"

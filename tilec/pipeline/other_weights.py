@@ -22,10 +22,13 @@ from tilec.pipeline.job import FILES, Job
 def take_over(job: Job, before: Mapping[str, Any], imported: Artifact, like: Path, folder: Path) -> bool:
     """Write plan and kernels of an imported graph into `folder`, as those of the graph `before` are in `like`, whose
     job was the same but for the model; False where the graphs differ by more than values of weights, or `like` is not
-    whole. Raises OSError where `like` is removed meanwhile."""
+    whole: a compilation that ended in between leaves a plan of another graph, or kernels of another plan. Raises
+    OSError where `like` is removed meanwhile."""
     try:
         plan, kernels = (read_artifact(like / FILES[kind], kind) for kind in ("plan", "kernels"))
     except TilecError:
+        return False
+    if (plan.inputs.get("graph"), kernels.inputs.get("plan")) != (digest_object(before), digest_object(plan.body)):
         return False
     change = _change(before, imported.body)
     if change is None or not change.covers(plan.body) or any(each.edited for each in (imported, plan, kernels)):
