@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tilec.artifact import digest_bytes
 from tilec.ir.expr import Access, Const, Expr, TensorExpr, Var, accesses, rename_tensors, substitute
 from tilec.ir.graph import Node, Tensor, Update
+from tilec.ir.places import kept_inside
 from tilec.ir.plan import Cost, Group, Plan, Variant
 from tilec.ir.program import Buffer, Place, Program
 from tilec.ir.text import text_of
@@ -41,7 +42,7 @@ def _update(plan: Plan, update: Update, present: str, segment: int) -> StateUpda
     names = {update.rows: "rows", present: "state", **{tensor: f"t{n}" for n, tensor in enumerate(read)}}
     expr = TensorExpr(present, update.iterators, (), rows.shape, Access(update.rows, tuple(map(Var, update.iterators))))
     kernel = f"update_{_digest(plan, update, names)}"
-    variant = _variant(plan, expr, kernel)
+    variant = _variant(plan, expr, update.rows, kernel)
     size = tensor_bytes(rows.ttype, rows.shape)
     lowest = plan.levels[0].name
     node = Node(expr, "update")
@@ -50,7 +51,8 @@ def _update(plan: Plan, update: Update, present: str, segment: int) -> StateUpda
     program = lower(group, variant, stored)
     given, target = program.parameters
     further = tuple(_whole(name, plan.tensors[name], target.level) for name in read)
-    placed = replace(target, place=Place(state.shape, update.iterators, update.place))
+    inside = tuple(map(kept_inside, update.place, state.shape))
+    placed = replace(target, place=Place(state.shape, update.iterators, inside))
     return StateUpdate(
         group,
         replace(program, parameters=(given, *further, placed)),
@@ -59,15 +61,16 @@ def _update(plan: Plan, update: Update, present: str, segment: int) -> StateUpda
     )
 
 
-def _variant(plan: Plan, expr: TensorExpr, kernel: str) -> Variant:
-    """Tasks of some rows, each a run of whole rows of the innermost dimension."""
+def _variant(plan: Plan, expr: TensorExpr, rows: str, kernel: str) -> Variant:
+    """Tasks of some rows, each a run of whole rows of the innermost dimension, which go by no level between the highest
+    and the lowest."""
     core = next((level.name for level in plan.levels[1:] if level.units > 1), plan.levels[1].name)
     levels = tuple(dict.fromkeys((plan.levels[0].name, core, plan.levels[-1].name)))
     *outer, _ = expr.spatial or ("",)
     tiles = dict.fromkeys(outer, 1)
     tasks = {**tiles, outer[-1]: ROWS} if len(outer) > 1 else tiles
     by_level = {core: {expr.tensor: tasks}, plan.levels[-1].name: {expr.tensor: tiles}} if outer else {}
-    return Variant(Const(True), levels, by_level, {}, kernel)
+    return Variant(Const(True), levels, by_level, {}, kernel, loads={rows: levels[-1:], expr.tensor: ()})
 
 
 def _whole(name: str, tensor: Tensor, level: str) -> Buffer:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr
 from tilec.ir.known_ranges import KnownRanges
+from tilec.ir.places import element_at
 from tilec.ir.program import Buffer
 from tilec.ir.types import TTYPES, tensor_bytes
 
@@ -42,7 +43,9 @@ def row_dimension(buffer: Buffer) -> int:
 
 
 def stored_shape(buffer: Buffer) -> tuple[Expr, ...]:
-    """Extents of the dimensions, in their own order, with what fills up rows."""
+    """Extents of the dimensions, in their own order, with what fills up rows; of all that a place is in."""
+    if buffer.place is not None:
+        return buffer.place.shape
     if not buffer.pad or not buffer.shape:
         return buffer.shape
     last = row_dimension(buffer)
@@ -85,7 +88,10 @@ def position(buffer: Buffer, index: Sequence[Expr], ranges: KnownRanges) -> Expr
     """Elements in front of the one at an index of the tensor, before pieces are permuted."""
     steps, panel = _strides(buffer)
     total: Expr = Const(0)
-    for d, (at, begin, step) in enumerate(zip(index, buffer.lo, steps, strict=True)):
+    lo = buffer.lo
+    if buffer.place is not None:
+        index, lo = element_at(buffer.place, index), (Const(0),) * len(steps)
+    for d, (at, begin, step) in enumerate(zip(index, lo, steps, strict=True)):
         offset: Expr = Binary("-", at, begin)
         if buffer.swizzle and d == row_dimension(buffer):
             offset, width = simplify(offset, ranges), Const(panel_width(buffer))
@@ -97,7 +103,8 @@ def position(buffer: Buffer, index: Sequence[Expr], ranges: KnownRanges) -> Expr
 
 def _strides(buffer: Buffer) -> tuple[tuple[Expr, ...], Expr]:
     """Elements between neighbours along every dimension, and between panels."""
-    order, shape = stored_order(buffer), list(stored_shape(buffer))
+    shape = list(stored_shape(buffer))
+    order = stored_order(buffer) if buffer.place is None else tuple(range(len(shape)))
     if buffer.swizzle:
         shape[row_dimension(buffer)] = Const(panel_width(buffer))
     result: list[Expr] = [Const(1)] * len(order)

@@ -88,6 +88,9 @@ class DeviceExecutor(Executor, Protocol):
     def takes_device_arrays(self) -> bool:
         """Whether inputs may be `tilec.runtime.device_array.DeviceArray`."""
 
+    def to_host(self, array: DeviceArray) -> "NDArray[Any]":
+        """A copy of an array on the device."""
+
     @property
     def device_name(self) -> str:
         """The GPU, in its driver's words."""

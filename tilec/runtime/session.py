@@ -1,14 +1,23 @@
 """A loaded model: checks feeds, runs segments of compiled code and calls of onnxruntime in turn, returns outputs."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from tilec.abi.manifest import CallInput, DefaultSpec, Manifest, OpaqueSpec, PortSpec, TensorSpec, read_manifest
+from tilec.abi.manifest import (
+    CallInput,
+    DefaultSpec,
+    IndexSpec,
+    Manifest,
+    OpaqueSpec,
+    PortSpec,
+    TensorSpec,
+    read_manifest,
+)
 from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnavailableError, UsageError
 from tilec.runtime.addressed import AddressedCall, AddressedExecutor, Shape, state_copies, updating
@@ -181,7 +190,8 @@ class Session:
         ports = self._ports(shapes)
         executor = self._executor
         if self._is_whole(ports) and isinstance(executor, StreamedExecutor):
-            return StreamedCall(executor.streamed(ports.numbers), ports, executor.alignment)
+            copies = state_copies(ports, self._manifest.states)
+            return StreamedCall(executor.streamed(ports.numbers, copies), ports, executor.alignment)
         return None
 
     def traced(
@@ -285,14 +295,23 @@ class Session:
         ports = self._reader.bind(feeds)
         inputs = gather_inputs(ports.inputs, feeds, self._on_device)
         if ports.ranges:
-            check_indices(ports.ranges, ports.inputs, inputs)
+            check_indices(ports.ranges, ports.inputs, self._seen(ports.ranges, inputs))
         unmade = ports.later.union(self._taken) if ports.later else self._taken
         states = {made: given for given, made in self._manifest.states}
         outputs = gather_outputs(ports.outputs, out, inputs, unmade, self._on_device, self._memory.array, states)
         for made, given in states.items():
-            if not same_memory(outputs[made], inputs[given]):
+            on_host = not any(isinstance(each, DeviceArray) for each in (outputs[made], inputs[given]))
+            if on_host and not same_memory(outputs[made], inputs[given]):
                 outputs[made][...] = inputs[given]
         return _Arrays(ports, out, inputs, list(outputs))
+
+    def _seen(self, ranges: Iterable[IndexSpec], inputs: list[Any]) -> list[Any]:
+        """The inputs, those that have ranges on the host."""
+        seen = list(inputs)
+        for number in {each.input for each in ranges}:
+            if self._device is not None and isinstance(seen[number], DeviceArray):
+                seen[number] = self._device.to_host(seen[number])
+        return seen
 
     def _has_tasks(self, run: SizedRun | None, segment: int, launch: int) -> bool:
         """Whether a launch has tasks at the sizes of a run: of the variants of a group one has."""

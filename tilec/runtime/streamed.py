@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tilec.abi.manifest import IndexSpec, TensorSpec
 from tilec.ir.types import numpy_dtype
+from tilec.runtime.addressed import Copy
 from tilec.runtime.executor import Executor
 from tilec.runtime.sizes import BoundPorts
 
@@ -25,15 +26,17 @@ class StreamedExecutor(Executor, Protocol):
     alignment: int
     """Bytes at whose multiples tensors begin."""
 
-    def streamed(self, numbers: NDArray[np.int64] | None) -> RunOnStream:
-        """Runs at the sizes that the numbers say, of a model without calls."""
+    def streamed(self, numbers: NDArray[np.int64] | None, copies: Sequence[Copy]) -> RunOnStream:
+        """Runs at the sizes that the numbers say, of a model without calls, behind `copies` of states that lie apart
+        from where they are updated."""
 
 
 class StreamedCall:
     """A model at one set of shapes. `run` takes the addresses of its tensors, which are C-contiguous in the device's
     memory at multiples of `alignment`, inputs before outputs, and a stream; it returns when all is asked for, not when
     it is done. The caller keeps the tensors alive as long as the stream needs them, lets no output overlap another
-    tensor, and has looked whether inputs hold what `ranges` say: nothing on the host sees them.
+    tensor but the state that it is in place, and has looked whether inputs hold what `ranges` say: nothing on the host
+    sees them.
 
     `outputs` are the shapes and types of elements of the results.
     """

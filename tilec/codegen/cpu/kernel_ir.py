@@ -13,7 +13,8 @@ from typing import Literal
 
 from tilec.codegen.cpu.extents import Extent, product, total_of
 from tilec.codegen.cpu.strip_mining import Strip
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, accesses, as_expr, children, constant_value, substitute
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, accesses, as_expr, children, constant_value
+from tilec.ir.places import element_at
 from tilec.ir.program import Combine, Place
 from tilec.ir.types import TTYPES
 
@@ -59,8 +60,7 @@ class Storage:
     def offset(self, index: tuple[Expr, ...]) -> Expr:
         """Flat offset of an element given in tensor coordinates, not simplified."""
         if self.place is not None:
-            here = dict(zip(self.place.iterators, index, strict=True))
-            index = tuple(substitute(each, here) for each in self.place.index)
+            index = element_at(self.place, index)
         total: Expr = Const(0)
         for i, first, stride in zip(index, self.origin, self.strides, strict=True):
             total = Binary("+", total, Binary("*", Binary("-", i, first), as_expr(stride)))

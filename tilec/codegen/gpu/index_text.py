@@ -13,7 +13,8 @@ _OPERATORS = {"and": "&&", "or": "||"}
 
 
 def index_text(expr: Expr, names: Names, ranges: KnownRanges, wide: bool = False) -> str:
-    """An integer expression; `wide` computes in 64 bits. Floor division is C's where the dividend is not negative."""
+    """An integer expression; `wide` computes in 64 bits. Floor division is C's where the dividend is not negative;
+    accesses are positions in memory of the device."""
     match expr:
         case Const(bool() as value):
             return "true" if value else "false"
@@ -37,6 +38,8 @@ def index_text(expr: Expr, names: Names, ranges: KnownRanges, wide: bool = False
             return f"({c} ? {a} : {b})"
         case Call("neg" | "not" as fn, (inner,)):
             return f"({'-' if fn == 'neg' else '!'}{index_text(inner, names, ranges, wide)})"
+        case Access(memory, (at,)):
+            return f"({'long long' if wide else 'int'})LDG({names[memory]} + {index_text(at, names, ranges, wide)})"
     raise AssertionError(expr)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from tilec.codegen.gpu.c_text import Lines, Names, storage_type
-from tilec.codegen.gpu.index_text import index_text, unwrapped
+from tilec.codegen.gpu.index_text import index_text, is_data_dependent, unwrapped
 from tilec.codegen.gpu.kernel_ir import LANE, THREAD, UNIT, Declare, KernelIR
 from tilec.codegen.gpu.lanes import LaneMap, array_shape, idle_lanes
 from tilec.ir.address_spaces import address_spaces, place_bytes
@@ -125,7 +125,9 @@ def apart(at: Expr, period: int, ranges: KnownRanges) -> tuple[Expr, Expr]:
 
 
 def is_wide(buffer: Buffer) -> bool:
-    """Whether positions in a buffer may exceed 32 bits."""
+    """Whether positions in a buffer may exceed 32 bits, as data that decide them may."""
+    if buffer.place is not None and any(map(is_data_dependent, buffer.place.index)):
+        return True
     extents = [constant_value(extent) for extent in stored_shape(buffer)]
     return None in extents or prod(n for n in extents if n is not None) >= WIDE
 

@@ -5,7 +5,7 @@ group of copies and a copy into shared memory; units beyond the iterations of a 
 of the window that their array has; vectors and asynchronous copies are of sizes that there are.
 Lanes: along different axes they are different bits of a lane's number; an array is held as the tiles that make it have
 their points, and as those that read it can read it.
-Points and elements: see `verify_points`; shared memory: see `verify_shared_memory`.
+Points and elements: see `verify_points`; places: see `verify_places`; shared memory: see `verify_shared_memory`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from tilec.codegen.gpu.lane_reads import misplaced, readable, reads_of, result_m
 from tilec.codegen.gpu.lanes import LaneMap
 from tilec.codegen.gpu.passes.choose_launch import MOST_THREADS
 from tilec.codegen.gpu.passes.vectorize_copies import ASYNCHRONOUS
+from tilec.codegen.gpu.verify_places import check_places
 from tilec.codegen.gpu.verify_points import check_points
 from tilec.codegen.gpu.verify_shared_memory import check_shared_memory
 from tilec.ir.expr import Binary, Const, Expr, constant_value, variables
@@ -47,7 +48,7 @@ from tilec.ir.types import TTYPES
 def check_kernel(kernel: KernelIR, ranges: KnownRanges) -> tuple[str, ...]:
     """The rules that a kernel breaks, empty for a legal one; `ranges` are those of its symbols."""
     bound = frozenset((*kernel.symbols, *(loop.variable for loop in kernel.nest)))
-    problems = [*_launch(kernel), *_steps(kernel, kernel.body, bound, None), *_lanes(kernel)]
+    problems = [*_launch(kernel), *check_places(kernel), *_steps(kernel, kernel.body, bound, None), *_lanes(kernel)]
     return tuple(problems or [*check_points(kernel, ranges)] or check_shared_memory(kernel))
 
 

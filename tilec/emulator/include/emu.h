@@ -19,11 +19,21 @@
 
 // -- memory
 
-#define EMU_TYPE(p) std::remove_cv_t<std::remove_reference_t<decltype(*(p))>>
+namespace emu {
+template <int N, class T>
+vec<T, N> load_vector(const T* address, int site) {
+  return load((const vec<T, N>*)address, site);
+}
+template <int N, class T>
+void store_vector(T* address, const vec<T, N>& value, int site) {
+  store((vec<T, N>*)address, value, site);
+}
+}  // namespace emu
+
 #define EMU_LOAD(p, access) emu::load(p, EMU_SITE(access, #p))
-#define EMU_STORE(p, x, access) emu::store((EMU_TYPE(p)*)(p), (EMU_TYPE(p))(x), EMU_SITE(access, #p))
-#define EMU_LOADS(n, p, access) emu::load((const vec<EMU_TYPE(p), n>*)(p), EMU_SITE(access, #p))
-#define EMU_STORES(n, p, x, access) emu::store((vec<EMU_TYPE(p), n>*)(p), x, EMU_SITE(access, #p))
+#define EMU_STORE(p, x, access) emu::store(p, x, EMU_SITE(access, #p))
+#define EMU_LOADS(n, p, access) emu::load_vector<n>(p, EMU_SITE(access, #p))
+#define EMU_STORES(n, p, x, access) emu::store_vector<n>(p, x, EMU_SITE(access, #p))
 #define LDG(p) EMU_LOAD(p, GLOBAL_READ)
 #define LDG2(p) EMU_LOADS(2, p, GLOBAL_READ)
 #define LDG4(p) EMU_LOADS(4, p, GLOBAL_READ)

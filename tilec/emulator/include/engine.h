@@ -63,7 +63,7 @@ T load(const T* address, int site) {
 }
 
 template <class T>
-void store(T* address, T value, int site) {
+void store(T* address, std::common_type_t<T> value, int site) {
   if (note(site, address, sizeof(T), &value)) *address = value;
 }
 

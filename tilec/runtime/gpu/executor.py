@@ -15,6 +15,7 @@ from tilec.abi.gpu_code import GpuCode, GpuLaunch
 from tilec.abi.manifest import CallInput, Manifest, TensorSpec
 from tilec.errors import ArtifactError
 from tilec.ir.types import element_bytes, numpy_dtype
+from tilec.runtime.addressed import Copy
 from tilec.runtime.device_array import DeviceArray
 from tilec.runtime.gpu.block import Block
 from tilec.runtime.gpu.driver import Driver
@@ -82,8 +83,8 @@ class GpuExecutor:
 
     @property
     def takes_device_arrays(self) -> bool:
-        """Whether inputs may lie on the device: where nothing on the host looks at them."""
-        return not (self.manifest.calls or self.manifest.ranges)
+        """Whether inputs may lie on the device: where no part runs on the host."""
+        return not self.manifest.calls
 
     @property
     def device_name(self) -> str:
@@ -99,6 +100,13 @@ class GpuExecutor:
             self.driver.synchronize()
         return DeviceArray(place, array.shape, array.dtype, owner)
 
+    def to_host(self, array: DeviceArray) -> "NDArray[Any]":
+        """A copy of an array on the device, after everything before."""
+        copy: NDArray[Any] = np.empty(array.shape, array.dtype)
+        with self.stream:
+            self.driver.download(copy, array.address)
+        return copy
+
     def take_run(self) -> "GpuRun":
         """Working memory that no other run uses."""
         with suppress(IndexError):
@@ -110,8 +118,8 @@ class GpuExecutor:
         run.release()
         self._waiting.append(run)
 
-    def streamed(self, numbers: "NDArray[np.int64] | None") -> RunOnStream:
-        """Runs on streams of the caller, at the sizes that the numbers say."""
+    def streamed(self, numbers: "NDArray[np.int64] | None", copies: Sequence[Copy]) -> RunOnStream:
+        """Runs on streams of the caller, at the sizes that the numbers say, behind copies of states that lie apart."""
         known = np.zeros(0, np.int64) if numbers is None else numbers
         with self.stream:
             self.driver.synchronize()  # constants are there before another stream reads them
@@ -120,7 +128,7 @@ class GpuExecutor:
             with self.stream:
                 if stream not in self._streamed:
                     self._streamed[stream] = StreamedRun(self.model, stream)
-                self._streamed[stream].run(known, addresses)
+                self._streamed[stream].run(known, addresses, copies)
 
         return run
 
@@ -137,7 +145,7 @@ class GpuRun:
     """Arenas, a buffer for every tensor that crosses the border of the device, and a graph for every segment that has
     run at some sizes. What was bound is uploaded before the next launches; outputs come back behind those that write
     them. Arrays of the device are read and written in place when they come a second time, for a graph has its places.
-    In a model with symbols memory grows with the sizes."""
+    A state is one buffer, before and after. In a model with symbols memory grows with the sizes."""
 
     def __init__(self, executor: GpuExecutor) -> None:
         manifest = executor.manifest
@@ -147,13 +155,17 @@ class GpuRun:
         self._first_output = len(manifest.inputs) + len(results)
         sizes = manifest.sizes
         known = [_bytes(spec) if isinstance(spec, TensorSpec) and sizes is None else 0 for spec in specs]
-        self._tensors = [Block(self._driver, self, size) for size in known]
+        self._states = {self._first_output + made: given for given, made in manifest.states}
+        self._tensors = [Block(self._driver, self, size) for size in known[: self._first_output]]
+        for number in range(self._first_output, len(specs)):
+            given = self._states.get(number)
+            self._tensors.append(Block(self._driver, self, known[number]) if given is None else self._tensors[given])
         arenas = [manifest.arena_bytes] if sizes is None else [0] * len(sizes.arenas)
         self._arenas = [Block(self._driver, self, size) for size in arenas]
         self.numbers = np.zeros(0 if sizes is None else len(sizes.numbers), np.int64)
         self._bound: list[Any] = [None] * len(specs)
         self._unsent: set[int] = set()
-        self._before: list[int] = []
+        self._before = [0] * len(specs)
         self._in_place = [0] * len(specs)
         self._graphs: dict[tuple[int, bytes, tuple[int, ...]], Any] = {}
 
@@ -235,7 +247,8 @@ class GpuRun:
 
     def _places_of_arrays(self) -> list[int]:
         """The address of every tensor that is read and written in place, 0 of others: arrays of the device that are
-        where those of the launch before were and begin as its memory does, none if an output shares memory."""
+        where those of the launch before were and begin as its memory does, none if an output shares memory, but with
+        the state that it is, or if a state lies apart from what it was."""
         given = [each if isinstance(each, DeviceArray) else None for each in self._bound]
         places = [0 if each is None or each.address % ALIGNMENT else each.address for each in given]
         before, self._before = self._before, places
@@ -244,9 +257,13 @@ class GpuRun:
             _overlap(ranges[output], other)
             for output in range(self._first_output, len(ranges))
             for number, other in enumerate(ranges)
-            if number != output
+            if number not in (output, self._states.get(output))
         )
-        return places if places == before and not shared else [0] * len(places)
+        stay = [now if now == was and not shared else 0 for now, was in zip(places, before, strict=True)]
+        for made, state in self._states.items():
+            if stay[made] != stay[state]:
+                stay[made], stay[state] = 0, 0
+        return stay
 
     def _send(self) -> None:
         for number in sorted(self._unsent):

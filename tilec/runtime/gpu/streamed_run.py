@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilec.runtime.addressed import Copy
 from tilec.runtime.gpu.block import Block
 from tilec.runtime.gpu.launches import Loaded, Places, launch
 
@@ -33,9 +34,12 @@ class StreamedRun:
         self._came: dict[Key, None] = {}
         self._graphs: dict[Key, Any] = {}
 
-    def run(self, numbers: NDArray[np.int64], addresses: Sequence[int]) -> None:
-        """Ask for one run at these sizes."""
+    def run(self, numbers: NDArray[np.int64], addresses: Sequence[int], copies: Sequence[Copy]) -> None:
+        """Ask for one run at these sizes, behind `copies` of what does not lie where it is updated."""
         self._resize(numbers)
+        for source, target, size in copies:
+            if addresses[source] != addresses[target]:
+                self._driver.copy(addresses[target], addresses[source], size)
         key = numbers.tobytes(), tuple(addresses)
         if not self._driver.is_capturing and (key in self._graphs or key in self._came):
             self._driver.launch_graph(self._graph(key, numbers, addresses))

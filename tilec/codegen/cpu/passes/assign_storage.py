@@ -404,14 +404,7 @@ def _place(parameter: Buffer, live: Mapping[str, BufferWindow]) -> Place | None:
         storage = live[made.tensor].storage
         return Access(storage.memory, (simplify(storage.offset(made.index)),))
 
-    def inside(index: Expr, extent: Expr) -> Expr:
-        """An index that data decide, kept inside of the state."""
-        if not any(accesses(index)):
-            return index
-        return Call("minimum", (Call("maximum", (flat(index), Const(0))), Binary("-", extent, Const(1))))
-
-    place = parameter.place
-    return replace(place, index=tuple(map(inside, place.index, place.shape)))
+    return replace(parameter.place, index=tuple(map(flat, parameter.place.index)))
 
 
 def assign_storage(program: Program, target: CpuTarget, sizes: OpenSizes = NO_OPEN_SIZES) -> KernelIR:

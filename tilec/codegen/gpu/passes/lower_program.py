@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilec.codegen.gpu.kernel_ir import (
     Arrival,
@@ -23,10 +23,12 @@ from tilec.codegen.gpu.scalar_text import FAST
 from tilec.errors import UnsupportedError
 from tilec.ir import program as of
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Binary, Const, Expr, variables
+from tilec.ir.expr import Access, Binary, Const, Expr, rebuild, variables
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.lifetimes import is_asynchronous, statements
 from tilec.ir.program import Allocate, Buffer, ComputeTile, LoadTiles, Loop, Program, Statement, StoreTiles
 from tilec.ir.scopes import scope_of
+from tilec.ir.storage import position
 from tilec.ir.types import HALVES, TTYPES
 
 
@@ -34,14 +36,13 @@ def lower_program(program: Program) -> KernelIR:
     """The kernel of a tile program. Raises UnsupportedError for what has no GPU code."""
     _check_levels(program)
     nest, body = _grid(program)
-    if any(parameter.place is not None for parameter in program.parameters):
-        raise UnsupportedError("states that are updated in place have no GPU code", hint="Leave out `state`.")
-    lowering = _Lowering(program, {parameter.name: parameter for parameter in program.parameters})
+    parameters = tuple(_placed(parameter, program) for parameter in program.parameters)
+    lowering = _Lowering(program, {parameter.name: parameter for parameter in parameters})
     return KernelIR(
         program.name,
         program.levels,
         program.symbols,
-        program.parameters,
+        parameters,
         program.outputs,
         tuple(_spread(loop) for loop in nest),
         lowering.steps(body, frozenset(), serial=False),
@@ -70,6 +71,21 @@ def _grid(program: Program) -> tuple[list[Loop], tuple[Statement, ...]]:
     if any(isinstance(each, Loop) and each.kind == "spread" and each.scope == scope for each in statements(body)):
         raise UnsupportedError(f"kernel {program.name} has several grids of blocks", hint="Plan its parts apart.")
     return nest, body
+
+
+def _placed(parameter: Buffer, program: Program) -> Buffer:
+    """A parameter whose place, if it has one, reads positions in memory."""
+    if parameter.place is None:
+        return parameter
+    given = {each.tensor: each for each in program.parameters}
+
+    def flat(expr: Expr) -> Expr:
+        made = rebuild(expr, flat)
+        if not isinstance(made, Access):
+            return made
+        return Access(given[made.tensor].name, (position(given[made.tensor], made.index, KnownRanges()),))
+
+    return replace(parameter, place=replace(parameter.place, index=tuple(map(flat, parameter.place.index))))
 
 
 def _shapes(program: Program) -> dict[str, tuple[Expr, ...]]:
