@@ -112,6 +112,12 @@ def test_a_model_of_fixed_room_is_told_the_places_of_new_tokens_and_a_mask_of_al
     assert [fed["attention_mask"].tolist() for fed in run.fed] == [
         [[n < total for n in range(6)]] for total in (3, 4, 5)
     ]
+    rows = TensorSpec("past_rows", "bool", ("past_rows",))
+    told = decoder_of(_session((IDS, mask, places, fixed, rows), (LOGITS, after), IN_PLACE))
+    run = Counting()
+    assert len(list(tokens_of(run, told, [1, 2, 3], 3, (), GREEDY, 0, Generation(3)))) == 3
+    assert [fed["past_rows"].shape for fed in run.fed] == [(0,), (3,), (4,)]
+    assert told.in_the_model == decoder
 
 
 def test_caches_of_the_latest_tokens_have_room_for_the_window_and_are_handed_on():

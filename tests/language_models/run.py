@@ -79,10 +79,15 @@ def in_room(session: Session) -> Run:
     def run(feeds: dict[str, Array]) -> Arrays:
         given, filled = dict(feeds), {}
         for name, port in caches.items():
-            if isinstance(port.shape[2], str):
+            anything = np.nan if feeds[name].dtype.kind == "f" else 77
+            if rows is not None and "cache_position" in feeds:
+                before = int(feeds["cache_position"][0])
+                given[rows.name] = np.zeros(before, bool)
+                given[name] = feeds[name].copy()
+                given[name][:, :, before:] = anything
+            elif isinstance(port.shape[2], str):
                 new = next(array.shape[1] for key, array in feeds.items() if key.endswith("input_ids"))
                 before = feeds[name].shape[2]
-                anything = np.nan if feeds[name].dtype.kind == "f" else 77
                 behind = np.full_like(feeds[name], anything, shape=_with_rows(feeds[name], new + SPARE))
                 given[name] = np.concatenate([feeds[name], behind], 2)
                 filled[session.states[name]] = before + new

@@ -68,9 +68,12 @@ class Decoder:
 
     @property
     def in_the_model(self) -> Decoder:
-        """The decoder as other runtimes have it, whose caches grow."""
+        """The decoder as other runtimes have it: caches grow whose rows are told, but for those of fixed room, in which
+        new tokens have places."""
         if self.rows is None:
             return self
+        if self.places is not None:
+            return replace(self, rows=None)
         grown = tuple(replace(each, grows=each.grows or each.in_place, in_place=False) for each in self.caches)
         return replace(self, rows=None, caches=grown)
 

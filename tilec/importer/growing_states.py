@@ -15,6 +15,8 @@ from tilec.ir.sizes import Constraint, SymbolRange
 
 CAPACITY = "capacity"
 
+FITS = "a cache that is updated in place has room for all rows"
+
 LIKELY = 2048
 """The capacity that plans are made for, where nothing else is said."""
 
@@ -53,14 +55,13 @@ def with_rooms(graph: Graph, growing: Sequence[Growth]) -> Graph:
 
 
 def _with_room(graph: Graph, rows: str, growing: Sequence[Growth]) -> Graph:
-    capacity, told = _free(CAPACITY, graph.names), _free(f"{rows}_told", graph.names)
-    port = Port(_free(rows, frozenset(each.name for each in (*graph.inputs, *graph.outputs))), told)
+    capacity, told = free_name(CAPACITY, graph.names), free_name(f"{rows}_told", graph.names)
+    port = Port(free_name(rows, frozenset(each.name for each in (*graph.inputs, *graph.outputs))), told)
     tensors = {**graph.tensors, told: Tensor((Var(rows),), "bool")}
     rooms: list[Room] = []
     fits: dict[Constraint, None] = {}
-    origin = "a cache that is updated in place has room for all rows"
     for each in growing:
-        fits[Constraint(Binary("<=", each.after, Var(capacity)), origin)] = None
+        fits[Constraint(Binary("<=", each.after, Var(capacity)), FITS)] = None
         for tensor, count in ((each.past, Var(rows)), (each.present, each.after)):
             shape = tuple(Var(capacity) if d == each.dim else e for d, e in enumerate(tensors[tensor].shape))
             tensors[tensor] = replace(tensors[tensor], shape=shape)
@@ -76,7 +77,8 @@ def _with_room(graph: Graph, rows: str, growing: Sequence[Growth]) -> Graph:
     )
 
 
-def _free(wish: str, taken: frozenset[str]) -> str:
+def free_name(wish: str, taken: frozenset[str]) -> str:
+    """A name that is not taken: the one wished for, or it and a number."""
     name, number = wish, 1
     while name in taken:
         number += 1

@@ -16,6 +16,7 @@ from tilec.errors import ConfigError, did_you_mean
 from tilec.importer.circular_states import ring_of
 from tilec.importer.growing_states import Growth, growth_of, with_rooms
 from tilec.importer.scattered_states import Scatter, scatter_of
+from tilec.importer.valid_rows import with_valid_rows
 from tilec.ir.algebra import linear_form, simplify
 from tilec.ir.bind import simplify_tensor
 from tilec.ir.call_segments import segment_of
@@ -64,7 +65,8 @@ def with_states(graph: Graph, pairs: Pairs, file: str) -> Graph:
     if not found:
         return graph
     growing = [each.growth for each in found.values() if each.growth is not None]
-    return with_rooms(_rewritten(graph, _with_shared_places(found)), growing)
+    made = with_rooms(_rewritten(graph, _with_shared_places(found)), growing)
+    return made if pairs == "same-shape" else with_valid_rows(made)
 
 
 PLACES = "i64"

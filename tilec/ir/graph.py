@@ -111,8 +111,9 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """An input or output with room for more rows than the model's has: of the tensor's along dimension `dim` those are
-    the first `rows`. The length of `told_by`, an input that the model does not have, is the number of rows before."""
+    """An input or output with room for more rows than the model's has, or than are valid: along dimension `dim` the
+    first `rows` are the model's. The length of `told_by`, an input that the model does not have, is the number of valid
+    rows before a call."""
 
     tensor: str
     dim: int
