@@ -9,8 +9,10 @@ from onnx import helper
 
 import tilec
 from api import models
-from tilec.api import compiling, worker
+from tilec.api import compiling, structure, worker
+from tilec.api.structure import twin
 from tilec.artifact import read_artifact
+from tilec.errors import UsageError
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(2, 6)
 
@@ -79,3 +81,22 @@ def test_a_twin_that_is_gone_or_damaged_is_no_twin(tmp_path, compiled):
     shutil.rmtree(Path(tmp_path) / "sessions")
     check(tmp_path, dense(2))
     assert len(compiled) == 3
+
+
+def test_a_model_whose_file_goes_while_it_is_compiled_is_compiled(tmp_path, monkeypatch):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(dense(0)[0])
+    compile_ = worker._compile
+
+    def compile_and_remove(*arguments):
+        compile_(*arguments)
+        path.unlink()
+        structure._skeleton.cache_clear()  # the compiler is a process of its own
+
+    monkeypatch.setattr(worker, "_compile", compile_and_remove)
+    requests = []
+    monkeypatch.setattr(compiling, "_run", lambda request: (requests.append(request), worker.build(request)))
+    with pytest.raises(UsageError, match="no such file"):  # for the session, which looks at it again
+        tilec.InferenceSession(path, cache=tmp_path, device="host")
+    assert twin(requests[0]) is None
+    assert (tmp_path / "sessions" / requests[0].key[:32]).is_dir()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tilec.artifact import atomic_open, touch, write_bytes, write_text
-from tilec.errors import TilecError
+from tilec.errors import TilecError, UsageError
 
 
 def everything_under(folder: Path) -> list[str]:
@@ -28,6 +28,12 @@ def test_nothing_is_left_when_writing_fails(tmp_path: Path, interrupt: type[Base
     with pytest.raises(expected), atomic_open(tmp_path / "a" / "b" / "plan.json") as file:
         file.write(b"half")
         raise interrupt
+    assert everything_under(tmp_path) == []
+
+
+def test_a_file_that_the_block_cannot_read_is_told_as_that(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="model.onnx: no such file"), atomic_open(tmp_path / "weights.bin") as file:
+        file.write((tmp_path / "model.onnx").read_bytes())
     assert everything_under(tmp_path) == []
 
 

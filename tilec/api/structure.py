@@ -14,8 +14,8 @@ _KEY = 32
 
 def twin(request: Request) -> Path | None:
     """The folder of the compiled model of the same structure, for the same device and recipe; None without."""
-    note = _note(request).resolve()  # the cache may share its notes with another
     try:
+        note = _note(request).resolve()  # the cache may share its notes with another
         key = note.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):
         return None
@@ -24,8 +24,11 @@ def twin(request: Request) -> Path | None:
 
 
 def remember(request: Request) -> None:
-    """Note that the request's model is compiled, for those of the same structure."""
-    note = _note(request)
+    """Note that the request's model is compiled, for those of the same structure, unless its file is gone."""
+    try:
+        note = _note(request)
+    except OSError:
+        return
     if not note.parent.is_symlink():
         Cache(Path(request.cache)).keep(note, request.key)
 

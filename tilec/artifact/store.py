@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from tilec.errors import TilecError, UsageError
+from tilec.errors import TilecError, UsageError, unreadable
 
 _ASIDE = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 """Names of files that are being written."""
@@ -20,7 +20,7 @@ def atomic_open(path: Path, final_name: Callable[[], str] | None = None) -> Iter
 
     `final_name` gives the file's name then, where it depends on the content. Missing folders are created, and removed
     again on failure (full disk, no permission, Ctrl-C). Raises TilecError with the folder, UsageError for a path
-    without a name.
+    without a name and where the block cannot open a file that it reads.
     """
     require_name(path)
     created: list[Path] = []
@@ -28,7 +28,12 @@ def atomic_open(path: Path, final_name: Callable[[], str] | None = None) -> Iter
     try:
         created = make_folders(path.parent)
         with open(aside, "xb") as file:
-            yield file
+            try:
+                yield file
+            except OSError as error:
+                if error.filename is not None:  # of another file, which the block reads
+                    raise unreadable(error, str(error.filename)) from error
+                raise
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, path.with_name(final_name()) if final_name else path)

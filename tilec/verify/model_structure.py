@@ -7,6 +7,7 @@ from pathlib import Path
 
 import onnx
 
+from tilec.errors import unreadable
 from tilec.model_skeleton import model_skeleton
 
 SMALL = 1 << 10
@@ -14,7 +15,17 @@ SMALL = 1 << 10
 
 
 def model_structure(model: Path) -> onnx.ModelProto:
-    """The model with all of its nodes, and with initializers that hold values where these are small."""
+    """The model with all of its nodes, and with initializers that hold values where these are small.
+
+    Raises UsageError when the file cannot be read.
+    """
+    try:
+        return _structure(model)
+    except OSError as error:
+        raise unreadable(error, str(model)) from error
+
+
+def _structure(model: Path) -> onnx.ModelProto:
     with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         proto: onnx.ModelProto
         proto, tensors = model_skeleton(data)
