@@ -27,7 +27,7 @@ from tilec.spec.sweep import SweepRecipe
 from tilec.spec.types import TypeSpec, with_type_files
 
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")))
 
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -122,6 +122,11 @@ def test_every_target_is_in_the_manual():
     targets = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
     rows = re.findall(r"^\| `make ([a-z-]+)` \| .+ \|$", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
     assert sorted(rows) == sorted(targets)
+
+
+def test_every_page_is_in_the_menu():
+    menu = (ROOT / "mkdocs.yml").read_text()
+    assert [page.name for page in PAGES if page.parent.name == "docs" and page.name not in menu] == []
 
 
 def test_the_readme_is_short_and_shows_how_the_project_is_tested():
