@@ -23,6 +23,10 @@ log = logging.getLogger("tilec")
 RETRY = 600
 """Seconds after a disturbed measurement before it is repeated on an idle machine."""
 
+LIMIT = 3600
+"""Seconds that a measurement may take: some 10 on an idle machine, but a compiler in the background gets what others
+leave of a busy machine."""
+
 IDLE = 0.9
 """Idle share of the cores from which a measurement is repeated."""
 
@@ -120,7 +124,7 @@ def _timings(host: Host) -> dict[str, Any]:
             env=_environment(),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=LIMIT,
             check=True,
         )
         result: dict[str, Any] = json.loads(done.stdout)
