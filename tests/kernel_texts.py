@@ -17,7 +17,6 @@ from tilec.codegen.gpu.target import GpuTarget
 from tilec.codegen.kernels import variants_alone
 from tilec.errors import UnsupportedError
 from tilec.ir.codec import plan_from_json
-from tilec.ir.expr import Expr
 from tilec.ir.plan import Plan
 from tilec.ir.text import text_of
 from tilec.lower.lowering import lower
@@ -35,15 +34,14 @@ def kernel_texts(plan: Plan) -> Iterator[tuple[str, str]]:
             (variant,) = alone.variants
             program = lower(group, variant, plan)
             try:
-                printed = printed_kernel(program, plan, target)
+                printed = printed_kernel(program, plan, alone, target)
             except UnsupportedError as error:
                 yield variant.kernel, f"{error}\n"
                 continue
-            grid, shared = (
-                text_of(each) if isinstance(each, Expr) else each for each in (printed.grid, printed.shared_bytes)
-            )
-            launch = f"// {printed.symbol}: grid {grid}, {printed.threads} threads, {shared} bytes\n"
-            yield variant.kernel, launch + "".join(printed.functions.values()) + printed.text
+            launch = printed.launch
+            grid, shared = text_of(launch.grid), text_of(launch.shared_bytes)
+            head = f"// {printed.symbol}: grid {grid}, {launch.threads} threads, {shared} bytes\n"
+            yield variant.kernel, head + "".join(printed.functions.values()) + printed.text
 
 
 def main(arguments: list[str]) -> int:

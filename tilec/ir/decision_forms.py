@@ -17,11 +17,11 @@ reduce iterator, any iterator of a node."""
 ITERATORS = frozenset({"spatial", "reduce", "iterator"})
 """Kinds of names that belong to a node."""
 
-Effect = Literal["part", "task order", "reduce loop", "shared loop", "buffer", "asynchronous load", "unchecked"]
+Effect = Literal["part", "task order", "reduce loop", "shared loop", "buffer", "asynchronous load", "code", "unchecked"]
 """When a decision shows in the tile program (`lower/checks/unused_decisions.py` has a rule for each): its node ends a
 part at its level; its tile loops at its level are several that are spread; its level has reduce loops; its node leads a
-shared loop that has steps; its tensor has a buffer at its level; a serial loop there loads its tensor ahead; not
-checked."""
+shared loop that has steps; its tensor has a buffer at its level; a serial loop there loads its tensor ahead; only
+in the code that a back end makes of the program; not checked."""
 
 
 @dataclass(frozen=True, slots=True)

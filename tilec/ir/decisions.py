@@ -108,6 +108,11 @@ def signed(variant: Variant) -> dict[str, Any]:
     return {of.name: _signed(of.form, value) for of, value in values if of.always_signed or value != of.default}
 
 
+def without_code(variant: V) -> V:
+    """The variant of which the rules of a back end have decided nothing."""
+    return replace(variant, **{of.name: of.default for of in decisions_of(type(variant)) if of.effect == "code"})
+
+
 def depth(decision: Decision) -> int:
     """Number of tables around an entry's value: 2 for level -> node -> value."""
     form, tables = decision.form, 0

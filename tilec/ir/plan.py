@@ -168,10 +168,16 @@ class Variant:
     vectors      node -> iterator that vectors run along ("": scalar code); a variant without any leaves this and the
                  four decisions that follow to the rules of the back end, as does a node that is absent
     unroll       node -> iterator -> points that one body of its innermost loops covers (absent: 1, or one vector along
-                 the vector iterator); iterators between which no access leaves a gap run as one, the innermost
+                 the vector iterator); iterators between which no access leaves a gap run as one, the innermost; on
+                 GPUs a body of a lane, of a product of matrices the unrolled steps along its depth
     accumulators node -> partial results of a point, which are combined at the end (absent: 1)
     prefetch     tensor -> who fetches it ahead (absent: nobody); of an output the lines to be written are fetched
     streamed     outputs that are stored past the caches
+    threads      level -> threads of a block there, on GPUs; a variant without any leaves this, `unroll` and the three
+                 decisions that follow to the rules of the back end
+    resident     level -> blocks that share a core, for which the compiler leaves registers (absent: 1)
+    asynchronous level -> tensors whose loads there no thread waits for before it goes on (absent: none)
+    fast         functions of f32 of which an approximation does: exp, erf, sigmoid, /
     kernel       name of the kernel that runs it; groups with equal kernels share it (sub-graph cache; Welder, 4.2)
     """
 
@@ -225,20 +231,31 @@ class Variant:
         default_factory=dict, metadata=decides("held", "type in a buffer", _tables(TENSOR, PLAIN), "buffer")
     )
     vectors: Mapping[str, str] = field(
-        default_factory=dict, metadata=decides("vector", "vector", Table(NODE, Name("iterator", optional=True)))
+        default_factory=dict, metadata=decides("vector", "vector", Table(NODE, Name("iterator", optional=True)), "code")
     )
     unroll: Mapping[str, Sizes] = field(
-        default_factory=dict, metadata=decides("unroll", "unrolling", Table(NODE, Table(ITERATOR, COUNT)))
+        default_factory=dict, metadata=decides("unroll", "unrolling", Table(NODE, Table(ITERATOR, COUNT)), "code")
     )
     accumulators: Mapping[str, int] = field(
-        default_factory=dict, metadata=decides("accumulators", "number of accumulators", Table(NODE, COUNT))
+        default_factory=dict, metadata=decides("accumulators", "number of accumulators", Table(NODE, COUNT), "code")
     )
     prefetch: Mapping[str, PrefetchKind] = field(
-        default_factory=dict, metadata=decides("prefetch", "prefetch", Table(TENSOR, PLAIN))
+        default_factory=dict, metadata=decides("prefetch", "prefetch", Table(TENSOR, PLAIN), "code")
     )
     streamed: tuple[str, ...] = field(
-        default=(), metadata=decides("streamed", "streamed store", Members(TENSOR, "past the caches"))
+        default=(), metadata=decides("streamed", "streamed store", Members(TENSOR, "past the caches"), "code")
     )
+    threads: Mapping[str, int] = field(
+        default_factory=dict, metadata=decides("threads", "number of threads", Table(LEVEL, COUNT), "code")
+    )
+    resident: Mapping[str, int] = field(
+        default_factory=dict, metadata=decides("resident", "number of blocks", Table(LEVEL, COUNT), "code")
+    )
+    asynchronous: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict,
+        metadata=decides("arrival", "arrival of loads", Table(LEVEL, Members(TENSOR, "later")), "code"),
+    )
+    fast: tuple[str, ...] = field(default=(), metadata=decides("fast", "approximate functions", Items(PLAIN), "code"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ import numpy as np
 
 from tests.emulator.kernels import built, region
 from tests.programs import DRAM, buffer, compute, load, loop, tensor, whole
-from tilec.codegen.gpu.kernel import kernel_of
+from tilec.codegen.gpu.kernel import print_kernel
+from tilec.codegen.gpu.pipeline import KernelContext, lower_kernel
 from tilec.emulator import ORDERS, Shape
 from tilec.ir.expr import constant_value
 from tilec.ir.known_ranges import KnownRanges
@@ -26,12 +27,24 @@ def program(name, parameters, outputs, body, capacity=SHARED.capacity):
     return Program(name, levels, (), parameters, outputs, with_places_and_barriers(body, parameters, levels))
 
 
+def kernel_of(tile_program, lanes, units=None, registers=None):
+    """The kernel of a program whose units have so many lanes, as the rules decide."""
+    context = KernelContext(tile_program, lanes, KnownRanges(), units or {}, registers)
+    return print_kernel(lower_kernel(context), "kernel", KnownRanges())
+
+
+def shape_of(printed):
+    """How a kernel is started."""
+    launch = printed.launch
+    return Shape(constant_value(launch.grid), launch.threads, constant_value(launch.shared_bytes))
+
+
 def emulated(tile_program, arrays, lanes, units=None, counts=None):
     """Run a program, whose `units` multiply matrices, in all orders of threads; returns its outputs and its text, and
     adds what the emulator tells to `counts`."""
-    printed = kernel_of(tile_program, "kernel", lanes, KnownRanges(), units)
+    printed = kernel_of(tile_program, lanes, units)
     kernel = built(HEAD + "".join(printed.functions.values()) + printed.text, "kernel", max(32, lanes))
-    shape = Shape(constant_value(printed.grid), printed.threads, constant_value(printed.shared_bytes))
+    shape = shape_of(printed)
     results = []
     for order in ORDERS:
         memory = {

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from tests.codegen.gpu.kernels import emulated, program, rows_program
+from tests.codegen.gpu.kernels import emulated, kernel_of, program, rows_program
 from tests.emulator.kernels import needs_compiler
 from tests.programs import buffer, compute, intervals, load, loop, tensor, whole
-from tilec.codegen.gpu.kernel import kernel_of
 from tilec.codegen.gpu.lane_registers import FREE
 from tilec.codegen.gpu.passes.choose_launch import resident_blocks
 from tilec.codegen.gpu.passes.lower_program import lower_program
@@ -50,25 +49,25 @@ def taken(counts, units):
     [((1,), 128), ((8, 8, 48), 8 * LANES), ((11,), 11 * LANES), ((22, 44), 22 * LANES), ((31, 31), 31 * LANES)],
 )
 def test_no_units_are_idle_where_a_number_of_them_takes_all_nests(counts, threads):
-    printed = kernel_of(nests(*counts), "kernel", LANES, KnownRanges())
-    units = printed.threads // LANES
+    printed = kernel_of(nests(*counts), LANES)
+    units = printed.launch.threads // LANES
     assert sum(-(-n // units) * units for n in counts) <= sum(
         -(-n // (threads // LANES)) * (threads // LANES) for n in counts
     )
-    assert printed.threads <= threads
+    assert printed.launch.threads <= threads
 
 
 def test_units_that_act_together_are_all_there():
-    assert kernel_of(nests(12, 2, together=True), "kernel", LANES, KnownRanges()).threads == 12 * LANES
+    assert kernel_of(nests(12, 2, together=True), LANES).launch.threads == 12 * LANES
 
 
 @pytest.mark.parametrize("together", [False, True])
 def test_units_take_turns_where_registers_do_not_suffice_for_all(together):
     made = nests(16, 32, together=together)
     registers = 128 * registers_of(made)
-    assert kernel_of(made, "kernel", LANES, KnownRanges()).threads >= 16 * LANES
+    assert kernel_of(made, LANES).launch.threads >= 16 * LANES
     least = 32 * LANES if together else 128
-    assert kernel_of(made, "kernel", LANES, KnownRanges(), registers=registers).threads == least
+    assert kernel_of(made, LANES, registers=registers).launch.threads == least
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_blocks_share_a_core_as_its_memory_and_the_grid_allow(shared, grid, bloc
 def test_kernels_take_the_registers_that_the_blocks_of_a_core_leave(registers, blocks):
     """Eight warps of a core are two blocks of 128 threads."""
     made = nests(4, grid=40)
-    text = kernel_of(made, "kernel", LANES, KnownRanges(), registers=registers).text
+    text = kernel_of(made, LANES, registers=registers).text
     assert f"T_BOUNDS(128, {blocks})" in text
 
 

@@ -6,13 +6,13 @@ from scheduler.graphs import make_graph
 from scheduler.models import attention
 from scheduler.running import device
 
-from tests.codegen.gpu.kernels import HEAD
+from tests.codegen.gpu.kernels import HEAD, shape_of
 from tests.codegen.gpu.mutations import mutants
 from tests.emulator.kernels import HEADER, emulator_cache, needs_compiler, region
 from tilec.codegen.gpu.kernel import print_kernel
 from tilec.codegen.gpu.pipeline import KernelContext, lower_kernel
 from tilec.codegen.gpu.verify_kernel import check_kernel
-from tilec.emulator import ORDERS, EmulatedKernel, Shape, build_kernels
+from tilec.emulator import ORDERS, EmulatedKernel, build_kernels
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import constant_value
 from tilec.ir.known_ranges import KnownRanges
@@ -81,7 +81,7 @@ def launches(graph):
 
 def outcomes(kernels, printed, given):
     """For every kernel what it stores in all orders, and whether there were findings."""
-    shape = Shape(constant_value(printed.grid), printed.threads, constant_value(printed.shared_bytes))
+    shape = shape_of(printed)
     for kernel in kernels:
         stored, found = [], False
         for order in ORDERS:

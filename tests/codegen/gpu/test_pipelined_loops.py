@@ -5,15 +5,14 @@ import re
 import numpy as np
 import pytest
 
-from tests.codegen.gpu.kernels import HEAD, emulated, program
+from tests.codegen.gpu.kernels import HEAD, emulated, program, shape_of
 from tests.codegen.gpu.mutations import mutants
 from tests.emulator.kernels import built, needs_compiler, region
 from tests.programs import buffer, compute, load, loop, tensor, whole
 from tilec.codegen.gpu.kernel import print_kernel
 from tilec.codegen.gpu.pipeline import KernelContext, lower_kernel
 from tilec.codegen.gpu.verify_kernel import check_kernel
-from tilec.emulator import ORDERS, Shape
-from tilec.ir.expr import constant_value
+from tilec.emulator import ORDERS
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Allocate, Fill, StoreTiles
 from tilec.ir.types import numpy_dtype
@@ -93,7 +92,7 @@ def test_a_loop_that_waits_too_little_is_found(kind):
     printed = print_kernel(wrong[-1].kernel, "kernel", KnownRanges())
     expected = arrays["x"] @ arrays["w"]
     kernel = built(HEAD + printed.text, "kernel")
-    shape = Shape(constant_value(printed.grid), printed.threads, constant_value(printed.shared_bytes))
+    shape = shape_of(printed)
     seen = []
     for order in ORDERS:
         y = np.zeros((8, 8), np.float32)

@@ -3,15 +3,13 @@
 import numpy as np
 import pytest
 
-from tests.codegen.gpu.kernels import HEAD
+from tests.codegen.gpu.kernels import HEAD, kernel_of, shape_of
 from tests.emulator.kernels import built, needs_compiler, region
 from tests.scheduler.graphs import make_graph
 from tests.scheduler.running import device
-from tilec.codegen.gpu.kernel import kernel_of
-from tilec.emulator import ORDERS, Shape
+from tilec.emulator import ORDERS
 from tilec.emulator.emulate import sample
 from tilec.ir.expr import constant_value
-from tilec.ir.known_ranges import KnownRanges
 from tilec.lower.lowering import lower
 from tilec.scheduler.schedule import schedule
 from tilec.spec.recipe import ScheduleOptions
@@ -39,9 +37,9 @@ def attention(heads, rows, keys, width):
 
 def emulated(program, arrays):
     """What some blocks of a kernel store, zeros elsewhere, the share of all blocks that they are, and its text."""
-    printed = kernel_of(program, "kernel", 32, KnownRanges(), UNITS)
-    kernel, grid = built(HEAD + printed.text, "kernel", 32), constant_value(printed.grid)
-    shape, blocks = Shape(grid, printed.threads, constant_value(printed.shared_bytes)), sample(grid, BLOCKS)
+    printed = kernel_of(program, 32, UNITS)
+    kernel, grid = built(HEAD + printed.text, "kernel", 32), constant_value(printed.launch.grid)
+    shape, blocks = shape_of(printed), sample(grid, BLOCKS)
     results = []
     for order in ORDERS[:2]:
         memory = {**arrays, "O": np.zeros_like(arrays["Q"])}

@@ -5,15 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.codegen.gpu.kernels import HEAD, emulated, program
+from tests.codegen.gpu.kernels import HEAD, emulated, kernel_of, program, shape_of
 from tests.codegen.gpu.test_matrix_tile import integers
 from tests.emulator.kernels import built, needs_compiler, region
 from tests.programs import buffer, compute, load, loop, tensor, whole
-from tilec.codegen.gpu.kernel import kernel_of
-from tilec.emulator import ORDERS, Shape
+from tilec.emulator import ORDERS
 from tilec.errors import UnsupportedError
-from tilec.ir.expr import constant_value
-from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Allocate, Fill, StoreTiles
 from tilec.spec.resolve import device_source, parse_device
 
@@ -105,11 +102,11 @@ def test_what_is_left_out_is_reported(dropped, reported):
     unit = UNITS[WGMMA]
     made = products(unit, 64, 64, 128, step=64, tile=64)
     stored, _ = arrays(unit, 64, 64, 128, "m k", "k n")
-    printed = kernel_of(made, "kernel", 32, KnownRanges(), UNITS)
+    printed = kernel_of(made, 32, UNITS)
     assert dropped in printed.text
     text = HEAD + "".join(printed.functions.values()) + printed.text.replace(dropped, "")
     kernel = built(text, "kernel", 32)
-    shape = Shape(constant_value(printed.grid), printed.threads, constant_value(printed.shared_bytes))
+    shape = shape_of(printed)
     for order in ORDERS:
         out = np.zeros((64, 64), np.float32)
         told = kernel.launch(shape, [region(stored["A"]), region(stored["B"]), region(out, True)], order)
@@ -120,10 +117,10 @@ def test_stores_into_factors_of_products_in_flight_are_reported():
     unit = UNITS[WGMMA]
     made = products(unit, 64, 64, 128, step=64, tile=64)
     stored, _ = arrays(unit, 64, 64, 128, "m k", "k n")
-    printed = kernel_of(made, "kernel", 32, KnownRanges(), UNITS)
+    printed = kernel_of(made, 32, UNITS)
     early = printed.text.replace("t_commit_products();", "STS(A_s, f16{0}); t_commit_products();")
     kernel = built(HEAD + "".join(printed.functions.values()) + early, "kernel", 32)
-    shape = Shape(constant_value(printed.grid), printed.threads, constant_value(printed.shared_bytes))
+    shape = shape_of(printed)
     out = np.zeros((64, 64), np.float32)
     told = kernel.launch(shape, [region(stored["A"]), region(stored["B"]), region(out, True)])
     assert "product in flight" in {finding.kind for finding in told.findings}
@@ -143,7 +140,7 @@ def test_tiles_that_instructions_do_not_take_are_refused(change, words):
     how = {"m": 64, "n": 64, "k": 128, "step": 64, "tile": 64} | change
     made = products(UNITS[WGMMA], how.pop("m"), how.pop("n"), how.pop("k"), **how)
     if words is None:
-        assert kernel_of(made, "kernel", 32, KnownRanges(), UNITS).functions
+        assert kernel_of(made, 32, UNITS).functions
         return
     with pytest.raises(UnsupportedError, match=words):
-        kernel_of(made, "kernel", 32, KnownRanges(), UNITS)
+        kernel_of(made, 32, UNITS)

@@ -68,4 +68,4 @@ def test_sums_read_in_registers_and_below_are_halves_below() -> None:
         if isinstance(s, Allocate) and s.buffer.tensor == "c"
     }
     assert held == {"smem": "f16", "reg": "f32"}
-    assert printed_kernel(program, plan, GpuTarget.of(device, CodegenOptions())).text
+    assert printed_kernel(program, plan, group, GpuTarget.of(device, CodegenOptions())).text

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import prod
 
+from tilec.codegen.code_decisions import foreign_decisions
 from tilec.codegen.cpu.decide import LoweredKernel
+from tilec.codegen.cpu.decisions import OWN
 from tilec.codegen.cpu.kernel_ir import Dim, Tile
 from tilec.codegen.cpu.passes.block_tiles import iterators_of
 from tilec.codegen.cpu.pipeline import KernelContext, memories_read
@@ -22,7 +24,8 @@ def check_decisions(
     lowered: LoweredKernel, group: Group, variant: Variant, plan: Plan, context: KernelContext
 ) -> tuple[Refusal, ...]:
     """What a kernel, lowered as a variant says, cannot have; empty for a legal variant."""
-    refusals = [
+    refusals = [*foreign_decisions(variant, OWN)]
+    refusals += [
         refusal
         for node, vector in variant.vectors.items()
         for refusal in _node(node, vector, variant, lowered.full.get(node), context.target)

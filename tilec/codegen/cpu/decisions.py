@@ -9,6 +9,9 @@ from typing import Literal
 from tilec.ir.plan import PrefetchKind, Variant
 from tilec.ir.program import Program
 
+OWN = frozenset({"vectors", "unroll", "accumulators", "prefetch", "streamed"})
+"""The fields of a variant that say what the code of a CPU is."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeDecision:

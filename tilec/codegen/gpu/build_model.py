@@ -46,12 +46,9 @@ def build(
     target = GpuTarget.of(device, options)
     printed = {}
     for done, (name, program) in enumerate(kernels.programs.items()):
-        printed[name] = printed_kernel(program, plan, target, _printing(name, observe))
+        printed[name] = printed_kernel(program, plan, kernels.groups[name], target, _printing(name, observe))
         advance(done + 1, len(kernels.programs), "print")
-    code = {
-        name: KernelCode(each.symbol, {each.symbol: each.text}, each.grid, each.shared_bytes, symbols=each.symbols)
-        for name, each in printed.items()
-    }
+    code = {name: _code(each) for name, each in printed.items()}
     model = model_of(plan, kernels, code, folder, options.threads)
     compiled = _write(printed, target, folder)
     advance(1, 1, "compile")
@@ -107,14 +104,19 @@ def _file(folder: Path, name: str) -> CodeFile:
     return CodeFile(name, digest_bytes((folder / name).read_bytes()))
 
 
+def _code(printed: KernelText) -> KernelCode[str]:
+    symbol, launch, symbols = printed.symbol, printed.launch, printed.kernel.symbols
+    return KernelCode(symbol, {symbol: printed.text}, launch.grid, launch.shared_bytes, symbols=symbols)
+
+
 def _kernel(name: str, printed: KernelText, compiled: Compiled | None) -> GpuKernel:
     use = compiled.uses.get(printed.symbol) if compiled is not None else None
     return GpuKernel(
         printed.symbol,
         name,
-        constant_value(printed.grid) or 0,
-        printed.threads,
-        constant_value(printed.shared_bytes) or 0,
+        constant_value(printed.launch.grid) or 0,
+        printed.launch.threads,
+        constant_value(printed.launch.shared_bytes) or 0,
         registers=use.registers if use is not None else None,
         spilled_bytes=use.spilled_bytes if use is not None else None,
     )

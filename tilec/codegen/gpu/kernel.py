@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tilec.codegen.gpu.c_text import storage_type
 from tilec.codegen.gpu.compute import compute
@@ -19,6 +19,7 @@ from tilec.codegen.gpu.kernel_ir import (
     For,
     If,
     KernelIR,
+    Launch,
     Let,
     Step,
     Tile,
@@ -28,52 +29,36 @@ from tilec.codegen.gpu.kernel_ir import (
 from tilec.codegen.gpu.kernel_state import KernelState, declaration
 from tilec.codegen.gpu.loop_text import pragma
 from tilec.codegen.gpu.moves import fill, move
-from tilec.codegen.gpu.pipeline import KernelContext, Observe, lower_kernel
 from tilec.codegen.gpu.ranges import inside, of_body, of_threads
 from tilec.codegen.gpu.spread_loops import numbered
-from tilec.ir.expr import Expr, Var
+from tilec.ir.expr import Var
 from tilec.ir.known_ranges import KnownRanges
-from tilec.ir.matrix_units import MatrixUnit
-from tilec.ir.program import Program
 
 
 @dataclass(frozen=True)
 class KernelText:
-    """The text of a kernel and how it is launched: blocks and bytes of shared memory over the program's symbols, which
-    it takes as arguments behind its buffers. `functions` are what it calls beyond tile.h, by name."""
+    """The text of a `kernel`, a function that takes the program's symbols behind its buffers. `functions` are what it
+    calls beyond tile.h, by name."""
 
     symbol: str
     text: str
-    grid: Expr
-    threads: int
-    shared_bytes: Expr
-    symbols: tuple[str, ...]
-    functions: Mapping[str, str] = field(default_factory=dict)
+    kernel: KernelIR
+    functions: Mapping[str, str]
 
-
-def kernel_of(
-    program: Program,
-    symbol: str,
-    lanes: int,
-    ranges: KnownRanges,
-    units: Mapping[str, MatrixUnit] | None = None,
-    registers: int | None = None,
-    observe: Observe | None = None,
-) -> KernelText:
-    """The kernel of a program whose units have so many lanes and share so many bytes of `registers`; `units` of
-    matrices by name. Raises UnsupportedError for what has no GPU code."""
-    context = KernelContext(program, lanes, ranges, units or {}, registers)
-    return print_kernel(lower_kernel(context, observe), symbol, ranges)
+    @property
+    def launch(self) -> Launch:
+        """How it is started."""
+        return self.kernel.launched
 
 
 def print_kernel(kernel: KernelIR, symbol: str, ranges: KnownRanges) -> KernelText:
     """The text of a kernel; `ranges` are those of its symbols."""
-    state, launch = KernelState(kernel), kernel.launched
+    state = KernelState(kernel)
     for parameter in kernel.parameters:
         state.names[parameter.name]
     _body(state, kernel.body, of_body(kernel, ranges))
     text = f"{_head(state, symbol, of_threads(kernel, ranges))}{state.lines.text}}}\n"
-    return KernelText(symbol, text, launch.grid, launch.threads, launch.shared_bytes, kernel.symbols, state.functions)
+    return KernelText(symbol, text, kernel, state.functions)
 
 
 def _head(state: KernelState, symbol: str, ranges: KnownRanges) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilec.codegen.gpu.fragments import Fragment, Part, is_held, load_fragment
-from tilec.codegen.gpu.kernel_ir import Axis, MatrixTile
+from tilec.codegen.gpu.kernel_ir import WHOLE, Axis, MatrixTile
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.loop_text import bind, loop, loops, pragma
@@ -45,7 +45,8 @@ def _steps(one: LaneTile, sums: Sums, spatial: Sequence[Axis], matrix: MatrixTil
     depth = Part(product.depth, lo, width, unit.depth, _times(at, unit.depth))
     held = any(is_held(one, body) for body in (product.left, product.right))
     turns = loop(state, f"#{step}", count, ranges, unroll=held)
-    heads = [*loops(state, reduce, ranges, unroll=False), f"{pragma(matrix.unroll)}{turns}" if turns else ""]
+    unrolled = pragma(WHOLE if count == Const(matrix.unroll or 0) else matrix.unroll)
+    heads = [*loops(state, reduce, ranges, unroll=False), f"{unrolled}{turns}" if turns else ""]
     with state.nested([head for head in heads if head]):
         fragments = []
         for body, name, extent, number, spans, factor in (

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from tilec.codegen.gpu.decisions import Decisions
 from tilec.codegen.gpu.kernel_ir import KernelIR
+from tilec.codegen.gpu.passes.approximate_functions import approximate_functions
 from tilec.codegen.gpu.passes.assign_lanes import assign_lanes
 from tilec.codegen.gpu.passes.block_tiles import block_tiles
 from tilec.codegen.gpu.passes.choose_launch import choose_launch
@@ -28,13 +30,15 @@ from tilec.ir.program import Program
 @dataclass(frozen=True, slots=True)
 class KernelContext:
     """Facts beside the kernel that passes read: its tile program, `lanes` of a unit, the `ranges` of the program's
-    symbols, `units` of matrices by name, and the bytes of `registers` that the units of a core share."""
+    symbols, `units` of matrices by name, the bytes of `registers` that the units of a core share, and the `decisions`
+    of its plan, None where passes decide by their rules."""
 
     program: Program
     lanes: int
     ranges: KnownRanges
     units: Mapping[str, MatrixUnit] = field(default_factory=lambda: MappingProxyType({}))
     registers: int | None = None
+    decisions: Decisions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,11 @@ Observe = Callable[[str, KernelIR], None]
 
 KERNEL_PASSES = (
     KernelPass(
+        "approximate_functions",
+        "Kernels that read and write halves alone compute functions as exactly as these need.",
+        lambda kernel, context: approximate_functions(kernel, context.decisions),
+    ),
+    KernelPass(
         "matrix_units",
         "Tiles that the plan gives to a unit of matrices become products of rows, columns and depth.",
         lambda kernel, context: matrix_units(kernel, context.units if context.lanes > 1 else {}),
@@ -64,7 +73,7 @@ KERNEL_PASSES = (
         "choose_launch",
         "A block has the threads that leave fewest units idle, as far as registers suffice.",
         lambda kernel, context: choose_launch(
-            kernel, context.program, context.lanes, context.ranges, context.registers
+            kernel, context.program, context.lanes, context.ranges, context.registers, context.decisions
         ),
     ),
     KernelPass(
@@ -80,22 +89,22 @@ KERNEL_PASSES = (
     KernelPass(
         "vectorize_copies",
         "Threads copy the widest aligned vectors, and do not wait where guards or many turns would make them.",
-        lambda kernel, context: vectorize_copies(kernel, context.ranges),
+        lambda kernel, context: vectorize_copies(kernel, context.ranges, context.decisions),
     ),
     KernelPass(
         "block_tiles",
         "A lane computes neighbours together; operands that several points read are loaded ahead of them.",
-        lambda kernel, context: block_tiles(kernel, context.ranges),
+        lambda kernel, context: block_tiles(kernel, context.ranges, context.decisions),
     ),
     KernelPass(
         "unroll_products",
         "Steps of a product are unrolled as far as there are registers for their fragments.",
-        lambda kernel, context: unroll_products(kernel, context.ranges),
+        lambda kernel, context: unroll_products(kernel, context.ranges, context.decisions),
     ),
     KernelPass(
         "unroll_loops",
         "Loops in which units load registers from memory of the device are unrolled.",
-        lambda kernel, context: unroll_loops(kernel, context.ranges),
+        lambda kernel, context: unroll_loops(kernel, context.ranges, context.decisions),
     ),
     KernelPass(
         "publish_stores",

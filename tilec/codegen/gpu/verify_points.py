@@ -1,6 +1,6 @@
 """Rules of the loops over the points of tiles and the elements of copies.
 
-Axes are those of a box, or of an array, and of its lanes; points that are computed together are in the innermost loops,
+Axes are those of a box, or of an array, and of its lanes; points that are computed together are those of whole loops,
 operands that are loaded ahead move with these; what is moved at once lies side by side, at multiples of its size, and
 is there as a whole; copies are guarded where their windows end; instructions cover the sums of a product.
 """
@@ -59,8 +59,8 @@ def _tile(kernel: KernelIR, tile: Tile, ranges: KnownRanges) -> Iterator[str]:
         return
     spatial = tile.axes[: len(tile.expr.spatial)]
     loops = {name: constant_value(n) for name, n in [*(a.outer for a in spatial), *(a.inner for a in spatial)]}
-    if [*tile.together.items()] != [*loops.items()][len(loops) - len(tile.together) :]:
-        yield "points of other loops than the innermost are computed together"
+    if any(loops.get(variable) != count for variable, count in tile.together.items()):
+        yield "points of other loops than those of its axes are computed together"
         return
     known = axis_ranges(tile.axes, ranges)
     for ahead in tile.ahead:

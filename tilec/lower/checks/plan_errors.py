@@ -34,6 +34,10 @@ REASONS: Final[Mapping[str, str]] = {
     "unit": "{edge} cannot be computed by '{unit}', {why}",
     "prefetch": "{edge} cannot be prefetched by '{what}', {why}",
     "streamed": "{edge} cannot be stored past the caches, {why}",
+    "threads": "a block at {edge} cannot have {size} threads, {why}",
+    "resident": "{size} blocks cannot share an instance of {edge}, {why}",
+    "arrival": "{edge}: loads at {level} cannot arrive later, {why}",
+    "fast": "there is no approximation of {edge} here, {why}",
     "layout": "{edge} lies at {level} in the order {order} here, in {expected} for {other}",
 }
 """Code -> sentence. The numbers of a refusal fill the braces; `edge` is an edge, a node, a tensor or a level."""

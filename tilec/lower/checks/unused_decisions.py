@@ -100,6 +100,7 @@ RULES: Mapping[Effect, Callable[[Effects, Entry], str]] = {
     "shared loop": _shared_loop,
     "buffer": _buffer,
     "asynchronous load": _asynchronous_load,
+    "code": _unchecked,
     "unchecked": _unchecked,
 }
 """Why an entry shows nowhere, by where decisions of its kind show; "" for one that has an effect."""

@@ -51,6 +51,10 @@ _SAMPLES: dict[str, Refusal] = {
     "unit": Refusal("h1", "unit", {"unit": "vpdpbusd", "why": "it is no sum of products of words"}),
     "prefetch": Refusal("w", "prefetch", {"what": "step", "why": "no loop comes to enough that is new"}),
     "streamed": Refusal("y", "streamed", {"why": "an output of the model may begin inside a vector"}),
+    "threads": Refusal("smem", "threads", {"size": 100, "why": "32 of them execute instructions together"}),
+    "resident": Refusal("smem", "resident", {"size": 9, "why": "a core has memory and units for 4"}),
+    "arrival": Refusal("x", "arrival", {"level": "smem", "why": "it is converted to f32 on its way"}),
+    "fast": Refusal("tanh", "fast", {"why": "only /, erf, exp, sigmoid have an approximation"}),
     "layout": Refusal("h1", "layout", {"level": "dram", "order": "0 1", "other": "group_2", "expected": "1 0"}),
 }
 
@@ -80,6 +84,10 @@ _MEANINGS: dict[str, str] = {
     "unit": "a node is to be computed by a unit that the device does not have, or that computes something else",
     "prefetch": "a tensor is to be fetched ahead that is not read from memory, or of which too little is new each time",
     "streamed": "a result is to be stored past the caches that stays in the group, is read again or begins anywhere",
+    "threads": "a block is to have more threads than the device starts, parts of warps, or too few for its tiles",
+    "resident": "more blocks are to share a core than it has memory and units for",
+    "arrival": "threads are to go on before a load has arrived that no instruction begins so",
+    "fast": "a function is to be approximated that has no approximation, or that the group does not compute",
     "layout": "two groups store one tensor in different orders",
 }
 
@@ -101,6 +109,10 @@ _REMEDIES: dict[str, str] = {
     "unit": "Take the entry out, or name the unit that the message tells.",
     "prefetch": "Take the entry out, or write the kind that is possible.",
     "streamed": "Take the tensor out of `streamed`.",
+    "threads": "Write a number that the message allows, or leave out `threads` to have the code decided anew.",
+    "resident": "Write a smaller number, or give a block fewer threads or smaller tiles.",
+    "arrival": "Take the tensor out of `asynchronous`.",
+    "fast": "Take the function out of `fast`.",
     "layout": "Give the tensor one layout at that level in every group.",
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tilec.artifact import digest_object
 from tilec.ir.canonical_group import canonical_group
-from tilec.ir.decisions import signed
+from tilec.ir.decisions import signed, without_code
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.plan import PlanLevel, Variant, tile_levels
 from tilec.ir.text import text_of
@@ -28,8 +28,9 @@ def kernel_name(
     tensors: Mapping[str, Tensor],
     levels: Sequence[PlanLevel],
 ) -> str:
-    """A readable name followed by the digest of everything that determines the kernel's code."""
-    group = canonical_group(nodes, outputs, connect, variant, tensors)
+    """A readable name followed by the digest of everything that determines the kernel's code. Not of what the rules of
+    GPUs decide (`threads`), which follows from the rest of a plan."""
+    group = canonical_group(nodes, outputs, connect, without_code(variant) if variant.threads else variant, tensors)
     content: dict[str, Any] = {
         "nodes": [list(texts) for texts in group.form.nodes],
         "tensors": {name: list(texts) for name, texts in group.form.tensors.items()},

@@ -8,13 +8,14 @@ from math import prod
 
 from tilec.codegen.gpu.axes import axis_ranges, innermost, inside, tile_axes
 from tilec.codegen.gpu.copy_windows import WIDEST, contiguous, side_by_side
+from tilec.codegen.gpu.decisions import Decisions
 from tilec.codegen.gpu.guards import depend
 from tilec.codegen.gpu.index_text import is_data_dependent
 from tilec.codegen.gpu.kernel_ir import Ahead, Axis, KernelIR, Step, Tile
 from tilec.codegen.gpu.lane_reads import guarded_accesses
 from tilec.codegen.gpu.rewrite import rewritten
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Access, Expr, constant_value, substitute, variables
+from tilec.ir.expr import Access, Binary, Expr, constant_value, substitute, variables
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Buffer
 from tilec.ir.types import TTYPES
@@ -35,25 +36,40 @@ VECTORS = (8, 4, 2)
 """Neighbours that are loaded or stored at once, the most first."""
 
 
-def block_tiles(kernel: KernelIR, ranges: KnownRanges) -> KernelIR:
+def block_tiles(kernel: KernelIR, ranges: KnownRanges, decisions: Decisions | None = None) -> KernelIR:
     """The kernel with the axes of its tiles, and how lanes compute the points of those that no unit of matrices does.
     Raises UnsupportedError where lanes share what may be of any width."""
 
     def blocked(step: Step, known: KnownRanges) -> tuple[Step, ...]:
         if not isinstance(step, Tile):
             return (step,)
-        spatial, reduce = step.expr.spatial, step.expr.reduce
-        last = () if step.matrix is not None else reduce[-1:] if step.lanes else (*spatial[-1:], *reduce[-1:])
-        axes = tile_axes(kernel, step, known, dict.fromkeys(last, STEP))
-        tile = replace(step, axes=axes)
-        return (tile if tile.matrix is not None else _blocked(kernel, tile, axis_ranges(axes, known)),)
+        points = None if decisions is None else decisions.points(step.expr.tensor)
+        tile = replace(step, axes=tile_axes(kernel, step, known, _neighbours(step, points)))
+        if tile.matrix is None:
+            tile = _blocked(kernel, tile, points, axis_ranges(tile.axes, known))
+        return (tile,)
 
     return rewritten(kernel, blocked, ranges)
 
 
-def _blocked(kernel: KernelIR, tile: Tile, ranges: KnownRanges) -> Tile:
+def _neighbours(tile: Tile, points: Mapping[str, int] | None) -> dict[str, int]:
+    """Neighbours that a lane takes along iterators; `points` of a plan that the loop around a tile covers are not its
+    own."""
+    if tile.matrix is not None:
+        return {}
+    widths = {name: constant_value(simplify(Binary("-", hi, lo))) for name, lo, hi in tile.box}
+    spatial, reduce = () if tile.lanes else tile.expr.spatial[-1:], tile.expr.reduce[-1:]
+    wanted = {i: STEP if points is None else points.get(i, 1) for i in reduce}
+    steps = {i: STEP if n > (widths[i] or n) else n for i, n in wanted.items()}
+    return dict.fromkeys(spatial, STEP) | steps
+
+
+def _blocked(kernel: KernelIR, tile: Tile, points: Mapping[str, int] | None, ranges: KnownRanges) -> Tile:
     spatial = [each for each in tile.axes if each.name in tile.expr.spatial]
-    together = _together(spatial, HELD if kernel.is_private(tile.target) else BLOCK)
+    if points is None:
+        together = _together(spatial, HELD if kernel.is_private(tile.target) else BLOCK)
+    else:
+        together = _decided(spatial, points)
     steps = dict(each.inner for each in tile.axes if each.name in tile.expr.reduce and each.inner[1] > 1)
     tile = replace(tile, together=together, ahead=tuple(_all_ahead(kernel, tile, {**together, **steps}, ranges)))
     return replace(tile, vector=_stored_together(kernel, tile, ranges))
@@ -68,6 +84,18 @@ def _together(axes: Sequence[Axis], most: int) -> dict[str, int]:
             break
         together[name] = count
     return dict(reversed(together.items()))
+
+
+def _decided(axes: Sequence[Axis], points: Mapping[str, int]) -> dict[str, int]:
+    """The loops of axes that cover no more than so many points along each."""
+    inner = {each.inner[0]: each.inner[1] for each in axes if each.inner[1] <= points.get(each.name, 1)}
+    counts = {each: constant_value(each.outer[1]) for each in axes}
+    outer = {
+        each.outer[0]: count
+        for each, count in counts.items()
+        if count is not None and count * each.inner[1] <= points.get(each.name, 1)
+    }
+    return outer | inner
 
 
 def _all_ahead(kernel: KernelIR, tile: Tile, counts: Mapping[str, int], ranges: KnownRanges) -> Iterator[Ahead]:

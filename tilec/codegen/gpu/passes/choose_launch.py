@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
+from tilec.codegen.gpu.decisions import Decisions
 from tilec.codegen.gpu.kernel_ir import For, KernelIR, Launch, Nested, Step, Tile, Units, steps, tiles
 from tilec.codegen.gpu.lane_registers import FREE, registers_of, threads_with
 from tilec.codegen.gpu.passes.lower_program import iterations
@@ -34,18 +35,58 @@ MOST_BLOCKS = 32
 
 
 def choose_launch(
-    kernel: KernelIR, program: Program, lanes: int, ranges: KnownRanges, registers: int | None
+    kernel: KernelIR,
+    program: Program,
+    lanes: int,
+    ranges: KnownRanges,
+    registers: int | None,
+    decisions: Decisions | None = None,
 ) -> KernelIR:
     """The kernel with its launch, for units of `lanes` which share so many bytes of `registers`."""
     grid, shared = iterations([loop.extent for loop in kernel.nest]), _shared_bytes(program)
     needed = registers_of(kernel)
     memory = resident_blocks(kernel, shared, grid, ranges)
-    group = max((tile.matrix.unit.warps for tile in tiles(kernel.body) if tile.matrix is not None), default=1)
     room = MOST_THREADS if registers is None else threads_with(registers, needed, lanes)
-    threads = _threads(kernel, lanes, ranges, memory, group, room)
+    threads = 0 if decisions is None else decisions.threads
+    if decisions is None or wrong_threads(kernel, threads, lanes, ranges):
+        threads = _threads(kernel, lanes, ranges, memory, room)
     beside = MOST_THREADS if registers is None else threads_with(registers, max(needed, FREE), lanes)
     resident = max(1, min(memory, beside // threads, kernel.levels[2].units * lanes // threads))
+    if decisions is not None:
+        resident = min(decisions.resident, most_resident(kernel, shared, threads, lanes))
     return replace(kernel, launch=Launch(grid, threads, lanes, resident, needed, shared))
+
+
+def wrong_threads(kernel: KernelIR, threads: int, lanes: int, ranges: KnownRanges) -> str:
+    """Why a block of units of `lanes` cannot have so many threads; empty where it can."""
+    whole, least = _whole(kernel, lanes), _least_units(kernel, ranges) * lanes
+    if threads > MOST_THREADS:
+        return f"a block has {MOST_THREADS} at most"
+    if threads % whole:
+        return f"{whole} of them execute instructions together"
+    return f"{least} of them act together" if threads < least else ""
+
+
+def most_resident(kernel: KernelIR, shared_bytes: Expr, threads: int, lanes: int) -> int:
+    """Blocks that share a core at most: those for which it has memory, and units."""
+    core = kernel.levels[1]
+    held = max(1, constant_value(shared_bytes) or core.capacity or 1)
+    return max(1, min(MOST_BLOCKS, (core.capacity or held) // held, kernel.levels[2].units * lanes // threads))
+
+
+def _whole(kernel: KernelIR, lanes: int) -> int:
+    """Threads that execute instructions together: those of a warp, or of a group of warps."""
+    return max(32, lanes) * max((t.matrix.unit.warps for t in tiles(kernel.body) if t.matrix is not None), default=1)
+
+
+def _least_units(kernel: KernelIR, ranges: KnownRanges) -> int:
+    """Units that a block has at least: those that go through a nest together."""
+    bound = (nest for nest in _nests(kernel.body) if any(acts_together(kernel, step) for step in steps(nest.body)))
+    return max((_count(nest, ranges) for nest in bound), default=1)
+
+
+def _count(nest: Units, ranges: KnownRanges) -> int:
+    return prod(bounds_of(loop.extent, ranges)[1] or MOST_THREADS for loop in nest.nest)
 
 
 def _shared_bytes(program: Program) -> Expr:
@@ -64,25 +105,19 @@ def resident_blocks(kernel: KernelIR, shared_bytes: Expr, grid: Expr, ranges: Kn
     return max(1, min(most, (core.capacity or held) // held))
 
 
-def _threads(kernel: KernelIR, lanes: int, ranges: KnownRanges, resident: int, group: int, room: int) -> int:
-    """The threads of a block, `resident` of which may share a core, whole groups of so many warps; no more than
-    registers have `room` for, where units may take turns.
+def _threads(kernel: KernelIR, lanes: int, ranges: KnownRanges, resident: int, room: int) -> int:
+    """The threads of a block, `resident` of which may share a core; no more than registers have `room` for, where units
+    may take turns.
 
     Units without an iteration of a nest wait for those that have one, as long as its tiles take. Of the numbers of
     units under which the nests take the least time, that which lets most units share a core is taken.
     """
     nests = list(_nests(kernel.body))
     works = [_work(nest.body, ranges) for nest in nests]
-    counts = [prod(bounds_of(loop.extent, ranges)[1] or MOST_THREADS for loop in nest.nest) for nest in nests]
-    whole = max(32, lanes) * group
+    counts, whole = [_count(nest, ranges) for nest in nests], _whole(kernel, lanes)
     fewest, most = -(-FEW_THREADS // lanes), MOST_THREADS // lanes
     largest = min(most, max(fewest, *counts)) if counts else fewest
-    bound = [
-        count
-        for count, nest in zip(counts, nests, strict=True)
-        if any(acts_together(kernel, step) for step in steps(nest.body))
-    ]
-    least = min(largest, max((fewest, *bound)))
+    least = min(largest, max(fewest, _least_units(kernel, ranges)))
     largest = max(least, min(largest, room // lanes))
     slots = kernel.levels[2].units or most
 

@@ -19,7 +19,6 @@ from tilec.codegen.gpu.kernel_ir import (
     Units,
     Wait,
 )
-from tilec.codegen.gpu.scalar_text import FAST
 from tilec.errors import UnsupportedError
 from tilec.ir import program as of
 from tilec.ir.algebra import simplify
@@ -29,7 +28,6 @@ from tilec.ir.lifetimes import is_asynchronous, statements
 from tilec.ir.program import Allocate, Buffer, ComputeTile, LoadTiles, Loop, Program, Statement, StoreTiles
 from tilec.ir.scopes import scope_of
 from tilec.ir.storage import position
-from tilec.ir.types import HALVES, TTYPES
 
 
 def lower_program(program: Program) -> KernelIR:
@@ -47,7 +45,6 @@ def lower_program(program: Program) -> KernelIR:
         tuple(_spread(loop) for loop in nest),
         lowering.steps(body, frozenset(), serial=False),
         _shapes(program),
-        fast=_fast(program),
     )
 
 
@@ -99,12 +96,6 @@ def _shapes(program: Program) -> dict[str, tuple[Expr, ...]]:
         if isinstance(each, Allocate):
             shapes.setdefault(each.buffer.tensor, each.buffer.shape)
     return shapes
-
-
-def _fast(program: Program) -> frozenset[str]:
-    """Functions of which an approximation does: those of a kernel that reads and writes halves alone."""
-    floats = {p.ttype for p in program.parameters if TTYPES[p.ttype].kind == "float"}
-    return FAST if floats <= HALVES else frozenset()
 
 
 def iterations(extents: Sequence[Expr]) -> Expr:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from tilec.codegen.gpu.kernel_ir import WHOLE, Axis, KernelIR, MatrixTile, Step, Tile, Unroll
+from tilec.codegen.gpu.decisions import Decisions
+from tilec.codegen.gpu.kernel_ir import Axis, KernelIR, MatrixTile, Step, Tile, Unroll
 from tilec.codegen.gpu.rewrite import rewritten
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, accesses, constant_value
@@ -21,18 +22,20 @@ REGISTERS = 255
 """Registers of a thread (CUDA C++ Programming Guide, Compute Capabilities)."""
 
 
-def unroll_products(kernel: KernelIR, ranges: KnownRanges) -> KernelIR:
+def unroll_products(kernel: KernelIR, ranges: KnownRanges, decisions: Decisions | None = None) -> KernelIR:
     """The kernel with the instructions of its products."""
 
     def unrolled(step: Step, known: KnownRanges) -> tuple[Step, ...]:
         if isinstance(step, Tile) and step.matrix is not None:
-            step = replace(step, matrix=_instructions(kernel, step, step.matrix, known))
+            step = replace(step, matrix=_instructions(kernel, step, step.matrix, known, decisions))
         return (step,)
 
     return rewritten(kernel, unrolled, ranges)
 
 
-def _instructions(kernel: KernelIR, tile: Tile, matrix: MatrixTile, ranges: KnownRanges) -> MatrixTile:
+def _instructions(
+    kernel: KernelIR, tile: Tile, matrix: MatrixTile, ranges: KnownRanges, decisions: Decisions | None
+) -> MatrixTile:
     unit, axes = matrix.unit, {each.name: each for each in tile.axes}
     rows, columns = sums_of_instruction(unit)
     down = -(-_slots(axes[matrix.product.rows]) // rows)
@@ -45,7 +48,10 @@ def _instructions(kernel: KernelIR, tile: Tile, matrix: MatrixTile, ranges: Know
     lo, hi = next((lo, hi) for name, lo, hi in tile.box if name == matrix.product.depth)
     width = Binary("+", Binary("-", hi, lo), Const(unit.depth - 1))
     steps = constant_value(simplify(Binary("//", width, Const(unit.depth)), ranges))
-    return replace(matrix, unroll=_unroll(steps, matrix, rows * columns, kernel.launched.lanes))
+    if decisions is None:
+        return replace(matrix, unroll=_unroll(steps, matrix, rows * columns, kernel.launched.lanes))
+    unroll, rest = divmod(decisions.points(tile.expr.tensor).get(matrix.product.depth, 0), unit.depth)
+    return replace(matrix, unroll=unroll if unroll and steps and not rest and steps % unroll == 0 else None)
 
 
 def sums_of_instruction(unit: MatrixUnit) -> tuple[int, int]:
@@ -69,5 +75,4 @@ def _unroll(steps: int | None, matrix: MatrixTile, sums: int, lanes: int) -> Unr
     sides = (unit.rows * matrix.down * bits[0], unit.columns * matrix.across * bits[1])
     words = max(1, sum(unit.depth * side // 32 // lanes for side in sides))
     left = REGISTERS - prod((matrix.down, matrix.across, sums)) - GpuCosts().beside_points
-    most = max(n for n in range(1, steps + 1) if steps % n == 0 and (n == 1 or n * words <= left))
-    return WHOLE if most == steps else most
+    return max(n for n in range(1, steps + 1) if steps % n == 0 and (n == 1 or n * words <= left))

@@ -23,6 +23,7 @@ from tilec.codegen.gpu.copy_windows import (
     of_registers,
     rows_divide,
 )
+from tilec.codegen.gpu.decisions import Decisions
 from tilec.codegen.gpu.guards import depend
 from tilec.codegen.gpu.kernel_ir import (
     WHOLE,
@@ -57,13 +58,15 @@ ASYNCHRONOUS = (4, 8, 16)
 """Bytes that an asynchronous copy of a thread may have."""
 
 
-def vectorize_copies(kernel: KernelIR, ranges: KnownRanges) -> KernelIR:
+def vectorize_copies(kernel: KernelIR, ranges: KnownRanges, decisions: Decisions | None = None) -> KernelIR:
     """The kernel with the vectors, turns and arrival of its copies and fills of shared memory, and waits for those that
     arrive later outside of pipelines."""
-    return replace(kernel, body=_steps(kernel, kernel.body, of_body(kernel, ranges), counted=False))
+    return replace(kernel, body=_steps(kernel, kernel.body, of_body(kernel, ranges), decisions, counted=False))
 
 
-def _steps(kernel: KernelIR, body: Sequence[Step], ranges: KnownRanges, *, counted: bool) -> tuple[Step, ...]:
+def _steps(
+    kernel: KernelIR, body: Sequence[Step], ranges: KnownRanges, decisions: Decisions | None, *, counted: bool
+) -> tuple[Step, ...]:
     """The steps of a body; `counted` where a loop around counts the groups of copies that are on their way."""
     result: list[Step] = []
     arriving = False
@@ -75,22 +78,27 @@ def _steps(kernel: KernelIR, body: Sequence[Step], ranges: KnownRanges, *, count
             case Copy() if kernel.is_private(step.upper):
                 result.append(_of_registers(kernel, step, ranges))
             case Copy():
-                copy = _vectorized(kernel, step, ranges, counted=counted)
+                copy = _vectorized(kernel, step, ranges, decisions, counted=counted)
                 arriving = arriving or (copy.arrival, step.arrival) == ("later", "now")
                 result.append(copy)
             case Fill() if not kernel.is_private(step.buffer):
                 result.append(_filled(kernel, step, ranges))
             case Tile():
-                result.append(replace(step, meanwhile=_steps(kernel, step.meanwhile, ranges, counted=counted)))
+                result.append(
+                    replace(step, meanwhile=_steps(kernel, step.meanwhile, ranges, decisions, counted=counted))
+                )
             case _ if isinstance(step, Nested):
                 pipelined = counted or (isinstance(step, For) and step.stages > 1)
-                result.append(replace(step, body=_steps(kernel, step.body, inside(step, ranges), counted=pipelined)))
+                known = inside(step, ranges)
+                result.append(replace(step, body=_steps(kernel, step.body, known, decisions, counted=pipelined)))
             case _:
                 result.append(step)
     return (*result, Commit(), Wait(0)) if arriving else tuple(result)
 
 
-def _vectorized(kernel: KernelIR, copy: Copy, ranges: KnownRanges, *, counted: bool) -> Copy:
+def _vectorized(
+    kernel: KernelIR, copy: Copy, ranges: KnownRanges, decisions: Decisions | None, *, counted: bool
+) -> Copy:
     upper, lower, threads = copy.upper, copy.lower, kernel.launched.threads
     size, same = TTYPES[lower.ttype].bits // 8, upper.ttype == lower.ttype
     for vector in (8, 4, 2, 1):
@@ -101,7 +109,10 @@ def _vectorized(kernel: KernelIR, copy: Copy, ranges: KnownRanges, *, counted: b
         if aligned((upper, lower), at.index, vector, at.ranges) and not depend([*own, *missing], NEIGHBOUR):
             break
     loads = copy.up and kernel.is_global(lower) and not counted
-    later = copy.arrival == "later" or (loads and _waits_long(copy, [*own, *missing], threads * vector))
+    if decisions is None:
+        later = copy.arrival == "later" or (loads and _waits_long(copy, [*own, *missing], threads * vector))
+    else:
+        later = (copy.arrival == "later" or loads) and upper.tensor in decisions.asynchronous
     later = later and same and size * vector in ASYNCHRONOUS and _is_zero(copy, missing)
     arrival: Arrival = "later" if later else "now"
     unroll = _unrolled(at.total, threads)
