@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from tilec.errors import UnavailableError
+from tilec.extras import install
 
 if TYPE_CHECKING:
     from torch import nn
@@ -62,4 +63,4 @@ def _of(module: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise UnavailableError("PyTorch is not installed", hint="Run `pip install 'tilec[torch]'`.") from error
+        raise UnavailableError("PyTorch is not installed", hint=f"Run `{install('torch')}`.") from error

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from cli import models
+from tilec.extras import install
 
 GEMM = "C[m,n] = sum(k, A[m,k]*B[k,n])"
 SQUARE = (GEMM, "--dims", "m=4096,n=4096,k=4096")
@@ -125,7 +126,7 @@ def test_plots_without_matplotlib_name_the_extra(cli, monkeypatch, listing):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     ran = cli("bounds", *SQUARE, "--plot", "slope.svg")
     assert (ran.code, ran.out) == (6, "")
-    assert ran.err == "error: slope.svg: pictures need matplotlib\n  pip install 'tilec[plot]'\n"
+    assert ran.err == f"error: slope.svg: pictures need matplotlib\n  {install('plot')}\n"
     assert listing() == {}
 
 

@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from tilec.extras import install
+
 
 @pytest.fixture
 def in_this_process(monkeypatch):
@@ -69,4 +71,4 @@ def test_without_pytorch_the_fix_is_told(cli, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "torch" else find(name, *more))
     ran = cli("compile", "linear.pt2")
     assert ran.code == 6
-    assert "Run `pip install 'tilec[torch]'`" in ran.err
+    assert f"Run `{install('torch')}`" in ran.err

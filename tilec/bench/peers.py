@@ -13,6 +13,7 @@ import numpy as np
 
 from tilec.bench.runners import Array, Runner
 from tilec.errors import TilecError, UnavailableError, UsageError, did_you_mean
+from tilec.extras import install
 from tilec.onnxruntime_package import import_onnxruntime
 
 CPU = "CPUExecutionProvider"
@@ -118,7 +119,7 @@ def chosen(names: Sequence[str]) -> dict[str, Peer]:
             raise UsageError(f"nothing to compare with is called {name!r}", "--against", hint)
         providers = GPU_PROVIDERS.get(name, ())
         if not providers and find_spec(name) is None:
-            raise UnavailableError(f"{name} is not installed", "--against", "pip install 'tilec[bench]'")
+            raise UnavailableError(f"{name} is not installed", "--against", install("bench"))
         if not {*providers} <= {*import_onnxruntime().get_available_providers()}:
             raise UnavailableError(
                 f"this onnxruntime has no {providers[0]}", "--against", "pip install onnxruntime-gpu"

@@ -11,6 +11,7 @@ from pathlib import Path
 from tilec import errors
 from tilec.cli.console import Console
 from tilec.errors import TilecError, UnavailableError
+from tilec.extras import install
 
 SUFFIX = ".pt2"
 
@@ -25,7 +26,7 @@ def model_of(file: Path, folder: Path, console: Console) -> tuple[Path, Mapping[
     if file.suffix != SUFFIX:
         return file, {}
     if importlib.util.find_spec("torch") is None:
-        raise UnavailableError("PyTorch reads this file, and is not installed", str(file), _INSTALL)
+        raise UnavailableError("PyTorch reads this file, and is not installed", str(file), f"Run `{install('torch')}`.")
     if not file.exists():  # which is told as of any model, without starting PyTorch
         return file, {}
     target = folder / f"{file.stem}.onnx"
@@ -50,6 +51,3 @@ def model_of(file: Path, folder: Path, console: Console) -> tuple[Path, Mapping[
         kind: type[TilecError] = getattr(errors, said["kind"])
         raise kind(said["message"], said["place"], said["hint"])
     return target, {symbol: (low, high) for symbol, (low, high) in said["ranges"].items()}
-
-
-_INSTALL = "Run `pip install 'tilec[torch]'`."

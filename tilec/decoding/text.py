@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tilec.errors import ConfigError, UnavailableError, UsageError
+from tilec.extras import install
 
 FILE = "tokenizer.json"
 
@@ -22,7 +23,7 @@ class Text:
         try:
             import tokenizers
         except ImportError as error:
-            hint = "Run `pip install 'tilec[generate]'`, or give tokens: --prompt-ids 1,2,3."
+            hint = f"Run `{install('generate')}`, or give tokens: --prompt-ids 1,2,3."
             raise UnavailableError("text needs the package tokenizers", hint=hint) from error
         try:
             self._tokenizer: Any = tokenizers.Tokenizer.from_file(str(path))

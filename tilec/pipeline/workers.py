@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from tilec.errors import TilecError, UnavailableError, UsageError
+from tilec.extras import install
 from tilec.progress import Advance
 from tilec.version import __version__
 
@@ -59,7 +60,7 @@ def workers_of(place: str | None) -> Iterator[Workers]:
     try:
         import distributed
     except ImportError as error:
-        raise UnavailableError(f"Dask is not installed: {error}", hint="pip install 'tilec[cluster]'.") from error
+        raise UnavailableError(f"Dask is not installed: {error}", hint=install("cluster")) from error
     import dask
 
     settings = {"distributed.scheduler.allowed-failures": LOST, "distributed.comm.timeouts.connect": CONNECTING}

@@ -7,6 +7,7 @@ from tilec.codegen.gpu.build_model import HEADER
 from tilec.codegen.gpu.compiled import KernelUse
 from tilec.codegen.gpu.nvrtc import compile_kernels, compiler_library, obstacle
 from tilec.errors import TilecError
+from tilec.extras import install
 
 LOG = """ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'first' for 'sm_80'
@@ -30,7 +31,7 @@ def test_without_the_library_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setattr(nvrtc, "compiler_library", lambda: None)
     missing = obstacle("sm_80")
     assert f"{missing.reason}: {missing.fix}" == (
-        "kernels are text only: there is no NVRTC to compile them: pip install 'tilec[cuda]'"
+        f"kernels are text only: there is no NVRTC to compile them: {install('cuda')}"
     )
 
 

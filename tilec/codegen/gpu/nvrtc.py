@@ -14,6 +14,7 @@ from pathlib import Path
 from tilec.codegen.backend import Obstacle
 from tilec.codegen.gpu.compiled import Compiled, KernelUse
 from tilec.errors import TilecError
+from tilec.extras import install
 
 _ENTRY = re.compile(r"(?:Compiling entry function|Function properties for) '?(\w+)'?")
 _REGISTERS = re.compile(r"Used (\d+) registers")
@@ -37,7 +38,7 @@ def obstacle(processor: str) -> Obstacle | None:
     """Why kernels for a processor are not compiled here."""
     library = compiler_library()
     if library is None:
-        return Obstacle("kernels are text only: there is no NVRTC to compile them", "pip install 'tilec[cuda]'")
+        return Obstacle("kernels are text only: there is no NVRTC to compile them", install("cuda"))
     nvrtc, count = ctypes.CDLL(library), ctypes.c_int()
     nvrtc.nvrtcGetNumSupportedArchs(ctypes.byref(count))
     known = (ctypes.c_int * count.value)()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilec.artifact import atomic_open
 from tilec.errors import UnavailableError, UsageError
+from tilec.extras import install
 from tilec.report.bounds.panels import Line, Panel
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def require_drawable(path: Path) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise UnavailableError("pictures need matplotlib", str(path), "pip install 'tilec[plot]'") from error
+        raise UnavailableError("pictures need matplotlib", str(path), install("plot")) from error
 
 
 def draw(panels: Sequence[Panel], title: str, path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tilec.abi.gpu_code import GpuCode, GpuKernel
 from tilec.artifact import digest_bytes
 from tilec.errors import ArtifactError, UnavailableError
+from tilec.extras import install
 from tilec.spec import gpus
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class CudaDriver:
         """
         file = code.binary or code.portable
         if file is None:
-            hint = "Install the compiler (pip install 'tilec[cuda]') and run `tilec codegen` again."
+            hint = f"Install the compiler ({install('cuda')}) and run `tilec codegen` again."
             raise ArtifactError("the kernels were written but not compiled", str(folder / code.text.file), hint)
         data = (folder / file.file).read_bytes()
         if digest_bytes(data) != file.sha256:
