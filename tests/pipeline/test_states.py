@@ -10,6 +10,7 @@ from verify.builds import generated
 
 from tilec.errors import UsageError
 from tilec.importer import import_model
+from tilec.ir.formats import parse_format
 from tilec.runtime import load
 from tilec.scheduler import schedule
 from tilec.spec.recipe import ScheduleOptions
@@ -18,8 +19,9 @@ from tilec.spec.resolve import resolve_device
 ROOM = 24
 
 
-def _compiled(folder: Path, model: Path) -> Path:
-    imported = import_model(model, state="in-place")
+def _compiled(folder: Path, model: Path, **types: str) -> Path:
+    formats = {pattern: parse_format(text) for pattern, text in types.items()}
+    imported = import_model(model, state="in-place", types=formats)
     assert imported.graph.calls
     if imported.owned_file:
         (folder / imported.owned_file).write_bytes(b"".join(imported.weights))
@@ -153,3 +155,33 @@ def test_a_cache_that_grows_has_room_and_new_rows_behind_those_that_there_are(tm
     assert missing.value.hint == "Its length is the number of rows in caches that have room: numpy.zeros(past, bool)."
     with pytest.raises(UsageError, match="demands new \\+ past <= capacity"):
         session.run({**feeds, **ours, "past": np.zeros(ROOM, "?")})
+
+
+def test_a_cache_of_a_float_model_is_kept_in_8_bits(tmp_path):
+    model = growing(tmp_path / "m.onnx")
+    peer = onnxruntime.InferenceSession(model)
+    session = load(_compiled(tmp_path, model, **{"past_?": "i8[16]*f16"}))
+    generator = np.random.default_rng(0)
+    names, width = ("past_k", "past_v"), SIZE * HEADS
+    codes = {name: np.full((2, ROOM, width), 77, "i1") for name in names}
+    scales = {f"{name}_scales": np.full((2, ROOM, width // 16), np.nan, "f2") for name in names}
+    ours, theirs = {**codes, **scales}, {name: np.zeros((2, 0, width), "f4") for name in names}
+    assert session.states == {name: name.replace("past", "present") for name in ours}
+    assert sum(array.nbytes for array in ours.values()) * 32 == 9 * sum(4 * array.size for array in codes.values())
+    rows = 0
+    for new in (7, 1, 3):
+        x = generator.standard_normal((2, new, width)).astype("f4")
+        out = {session.states[name]: array for name, array in ours.items()}
+        result = session.run({"x": x, **ours, "past": np.zeros(rows, "?")}, out)["y"]
+        expected, *caches = peer.run(None, {"x": x, **theirs})
+        theirs = dict(zip(names, caches, strict=True))
+        rows += new
+        off = np.linalg.norm(result - expected) / np.linalg.norm(expected)
+        assert 1e-5 < off < 5e-2
+        for name in names:
+            groups = theirs[name].reshape(2, rows, -1, 16)
+            steps = np.abs(groups).max(-1, keepdims=True) / 127
+            told = ours[name][:, :rows].reshape(groups.shape) * ours[f"{name}_scales"][:, :rows, :, None].astype("f4")
+            assert (np.abs(told - groups) <= 0.56 * steps).all()
+            assert (ours[name][:, rows:] == 77).all()
+            assert np.isnan(ours[f"{name}_scales"][:, rows:]).all()

@@ -20,6 +20,9 @@ READS_CACHES = "use_cache_branch"
 """The input of a merged decoder, as optimum writes it, that chooses between the branch which reads caches and the one
 which has none yet. The first takes caches of no rows as well."""
 
+SCALES = "_scales"
+"""What the name of a rounded cache's scales ends with, which are a cache beside it."""
+
 _CALLED = (("past_key_values", "present"), ("past", "present"), ("past_key_values", "present_key_values"))
 """How the output of a cache is called after its input."""
 
@@ -68,14 +71,23 @@ class Decoder:
 
     @property
     def in_the_model(self) -> Decoder:
-        """The decoder as other runtimes have it: caches grow whose rows are told, but for those of fixed room, in which
-        new tokens have places."""
-        if self.rows is None:
-            return self
-        if self.places is not None:
-            return replace(self, rows=None)
-        grown = tuple(replace(each, grows=each.grows or each.in_place, in_place=False) for each in self.caches)
-        return replace(self, rows=None, caches=grown)
+        """The decoder as other runtimes have it: caches of the type of logits where they are rounded here; they grow
+        where their rows are told, but for those of fixed room, in which new tokens have places."""
+        scales = {name for each in self.caches if (name := f"{each.past.name}{SCALES}") in self._past}
+        caches = tuple(
+            replace(each, past=replace(each.past, ttype=self.logits.ttype))
+            if f"{each.past.name}{SCALES}" in scales
+            else each
+            for each in self.caches
+            if each.past.name not in scales
+        )
+        if self.rows is not None and self.places is None:
+            caches = tuple(replace(each, grows=each.grows or each.in_place, in_place=False) for each in caches)
+        return replace(self, rows=None, caches=caches)
+
+    @property
+    def _past(self) -> frozenset[str]:
+        return frozenset(each.past.name for each in self.caches)
 
     def most(self, prompt: int) -> int | None:
         """Tokens that can be made of a prompt of so many: all but the last one have a position and room. None for any

@@ -38,6 +38,7 @@ from tilec.importer.named_values import Items, Maybe, Outside, type_of_value
 from tilec.importer.names import identifier
 from tilec.importer.ports import InputPort, input_ports, readable, require_types
 from tilec.importer.retype import Formats, format_of, retype
+from tilec.importer.rounded_states import of_states, with_rounded_states
 from tilec.importer.roundings import Compute, roundings_of
 from tilec.importer.states import Pairs, with_states
 from tilec.importer.translate import Translator
@@ -127,6 +128,8 @@ def import_model(
     given = [info for info in graph.input if info.name not in model.initializers and info.name not in model.foreign]
     require_types(given, model.file)
     require_ports(model)
+    cached = of_states(types, [info.name for info in given], list(model.initializers))
+    types = {pattern: kind for pattern, kind in types.items() if pattern not in cached}
     tensors = [info for info in given if fallback == "refuse" or readable(info)]
     ports, symbols = input_ports(tensors, sizes, model.file)
     names = [info.name for info in given] + list(model.initializers) + list(model.foreign)
@@ -147,8 +150,9 @@ def import_model(
         name or path.stem, inputs, outputs, builder, fallbacks, scope, model, len(nodes), needed, types, compute
     )
     defaults = defaults_of(model, graph.input)
-    graph = with_cache_scenarios(with_states(replace(made.graph, defaults=defaults), state, model.file))
-    graph = with_scenarios(graph)
+    graph = with_states(replace(made.graph, defaults=defaults), state, model.file)
+    graph = with_rounded_states(graph, cached, model.file, same_inputs=state == "same-shape")
+    graph = with_scenarios(with_cache_scenarios(graph))
     return replace(made, graph=graph, bound=tuple(sizes))
 
 

@@ -75,7 +75,7 @@ def _chosen(builder: Builder, formats: Formats, names: Mapping[str, str], file: 
         if not any(fnmatchcase(name, pattern) for name in weights):
             some = ", ".join(list(weights)[:5]) or "none"
             hint = f"Float weights of two or more dimensions are {some}{' ...' if len(weights) > 5 else ''}."
-            raise ConfigError(f"types: {pattern!r} matches no weight", file, hint)
+            raise ConfigError(f"types: {pattern!r} matches no weight and no input", file, hint)
     found = {names[name]: format_of(name, stored, formats) for name, stored in weights.items()}
     return {tensor: kind for tensor, kind in found.items() if kind is not None}
 

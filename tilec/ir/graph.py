@@ -121,6 +121,17 @@ class Room:
     told_by: str
 
 
+@dataclass(frozen=True, slots=True)
+class RoundedState:
+    """A state, before or after a call, of which the model has the numbers in `ttype`: `codes` times `scales`, of which
+    one belongs to every `group` elements along the last dimension."""
+
+    codes: str
+    scales: str
+    group: int
+    ttype: str
+
+
 LoopPart = Literal["", "start", "end"]
 """The part that a call has in a serial loop: none, the start of a step, the end of a step."""
 
@@ -229,7 +240,7 @@ class Graph:
     and outputs of the model touch. `ranges` are those of inputs that are used as indices. `elements` are the coded
     types of inputs and outputs whose tensors hold one code a byte, `retyped` the weights that import rounded to
     formats, `roundings` the products whose activations may be rounded. `defaults` are inputs that the model has values
-    for, `rooms` inputs and outputs with room for more rows.
+    for, `rooms` inputs and outputs with room for more rows, `rounded` those that hold fewer bits than the model's.
     """
 
     name: str
@@ -252,6 +263,7 @@ class Graph:
     roundings: Mapping[str, Rounding] = field(default_factory=dict)
     defaults: tuple[Default, ...] = ()
     rooms: tuple[Room, ...] = ()
+    rounded: tuple[RoundedState, ...] = ()
     scenarios: Mapping[str, Scenario] = field(default_factory=dict)
 
     @property

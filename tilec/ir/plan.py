@@ -42,6 +42,7 @@ from tilec.ir.graph import (
     Port,
     Retyped,
     Room,
+    RoundedState,
     Rounding,
     Tensor,
 )
@@ -335,11 +336,11 @@ class Refusal:
 class Plan:
     """Groups in execution order, and the nodes that are evaluated once at code generation instead of at every run
     (`prepared`: packed and converted weights). `levels` are all memories of the device, lowest first. `calls`,
-    `opaque`, `ranges`, `symbol_ranges`, `constraints`, `elements`, `retyped`, `rooms` and `scenarios` are those of the
-    graph, `roundings` what became of its; a group runs behind the last call that it depends on. `unfused` are the bytes
-    that a level would move from and to the one below with a group for every node. `bounds` are those of all groups
-    together, each at the capacity of its level: bytes of one instance and of everything above it. `launches` are those
-    that several groups share, which stand behind each other."""
+    `opaque`, `ranges`, `symbol_ranges`, `constraints`, `elements`, `retyped`, `rooms`, `rounded` and `scenarios` are
+    those of the graph, `roundings` what became of its; a group runs behind the last call that it depends on. `unfused`
+    are the bytes that a level would move from and to the one below with a group for every node. `bounds` are those of
+    all groups together, each at the capacity of its level: bytes of one instance and of everything above it. `launches`
+    are those that several groups share, which stand behind each other."""
 
     name: str
     device: str
@@ -368,4 +369,5 @@ class Plan:
     launches: tuple[SharedLaunch, ...] = ()
     defaults: tuple[Default, ...] = ()
     rooms: tuple[Room, ...] = ()
+    rounded: tuple[RoundedState, ...] = ()
     scenarios: Mapping[str, Scenario] = field(default_factory=dict)

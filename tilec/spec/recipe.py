@@ -212,7 +212,8 @@ class CompileRecipe(Spec):
     types: dict[str, WeightFormat] = Field(
         default_factory=dict,
         description="pattern of names of float weights -> a format like i4[128]*f16 that import rounds them to, or "
-        "keep; the first pattern that matches counts",
+        "keep; the first pattern that matches counts; one that matches no weight is for inputs that are states in "
+        "place, of which each row is rounded to i8[64]*f16 or the like when it is written",
     )
     compute: dict[str, Literal["exact", "a8", "a15"]] = Field(
         default_factory=dict,

@@ -45,13 +45,16 @@ def accuracy_report(model: Path, cases: Sequence[Case], quantised: Sequence[Mapp
 
     `quantised` are the outputs of the reference in each case.
     """
-    units = any(each.unit for each in cases[0].plan.roundings.values())
-    if not units and not dequantises(model_structure(model)):
+    plan = cases[0].plan
+    units = any(each.unit for each in plan.roundings.values())
+    if not units and not plan.rounded and not dequantises(model_structure(model)):
         return {}
     proto = onnx.load(str(model), load_external_data=False)
     floats = without_rounding(proto, model.parent)
     if units:
         floats = with_exact_products(floats or proto)
+    if plan.rounded:
+        floats = floats or proto
     if floats is None:
         return {}
     try:
@@ -60,7 +63,7 @@ def accuracy_report(model: Path, cases: Sequence[Case], quantised: Sequence[Mapp
         return {"accuracy": {"because": f"the model without rounding does not run: {error.message}"}}
     found: dict[str, Distance] = {}
     for exact, rounded in zip(plain, quantised, strict=True):
-        for name, expected in exact.items():
+        for name, expected in (exact or {}).items():
             if isinstance(expected, np.ndarray) and expected.dtype.kind in "fV" and name in rounded:
                 here = distance(rounded[name], expected)
                 found[name] = max(found.get(name, here), here, key=lambda each: each.relative)
@@ -102,21 +105,32 @@ def within_accuracy(outcome: Outcome, options: AccuracyOptions | None) -> Outcom
     return replace(outcome, report=report, failure=failure, hint=_HINT)
 
 
-def _outputs(model: Path, floats: onnx.ModelProto, cases: Sequence[Case]) -> list[Mapping[str, Any]]:
-    """The outputs of the float model in each case, of onnxruntime or else of ONNX's reference evaluator."""
+def _outputs(model: Path, floats: onnx.ModelProto, cases: Sequence[Case]) -> list[Mapping[str, Any] | None]:
+    """The outputs of the float model in each case, of onnxruntime or, where that runs none of them, of ONNX's reference
+    evaluator; None for a case that it refuses."""
     with tempfile.TemporaryDirectory(prefix="tilec-") as folder:
         path = write_watched(model, floats, (), Path(folder))
         try:
             with Remote("onnxruntime", Reference, path, None, model.parent, state_names(cases[0].plan)) as reference:
                 reference.ready()
-                return [with_rooms(case.plan, case.feeds, reference.call("run", case.model_feeds)) for case in cases]
+                answers = [reference.call("attempted", case.model_feeds) for case in cases]
+                if all(isinstance(each, TilecError) for each in answers):
+                    raise answers[0]
+                return [
+                    None if isinstance(each, TilecError) else _told(case, each)
+                    for case, each in zip(cases, answers, strict=True)
+                ]
         except TilecError:
             with Remote("ONNX's reference evaluator", OnnxReference, path, model.parent) as reference:
                 reference.ready()
-                return [
-                    with_rooms(case.plan, case.feeds, reference.call("run", case.model_feeds, timeout=PATIENCE))
-                    for case in cases
-                ]
+                return [_told(case, reference.call("run", case.model_feeds, timeout=PATIENCE)) for case in cases]
+
+
+def _told(case: Case, outputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The outputs of the model in a case that have the plan's type: not states that the plan rounds."""
+    rounded = {each.codes for each in case.plan.rounded}
+    gone = {port.name for port in case.plan.outputs if port.tensor in rounded}
+    return with_rooms(case.plan, case.feeds, {name: each for name, each in outputs.items() if name not in gone})
 
 
 def _ratio(off: Any, size: Any) -> float:

@@ -20,9 +20,10 @@ from tilec.ir.samples import operations, sample_sizes, smallest_sizes, tensor_by
 from tilec.ir.sizes import Constraint, SymbolRange, broken_constraints, sizes_text
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.input_files import Feeding, feedings, feeds_of, read_arrays
-from tilec.verify.inputs import Array
+from tilec.verify.inputs import Array, Draw
 from tilec.verify.nodes import read_by
 from tilec.verify.reported_sizes import reported_sizes, reported_symbols, with_told_sizes_alone
+from tilec.verify.rounded_states import drawn_states, model_numbers
 from tilec.verify.state_updates import model_feeds
 
 Sizes = Mapping[str, int]
@@ -57,8 +58,10 @@ class Case:
 
     @property
     def model_feeds(self) -> dict[str, Array]:
-        """The same as the model takes them, where the plan has room for more."""
-        return model_feeds(self.plan, self.feeds)
+        """The same as the model takes them, where the plan has room for more; of states that the plan rounds the
+        numbers that were drawn before."""
+        exact = drawn_states(self.plan, self.feeding.seed) if isinstance(self.feeding, Draw) else {}
+        return model_feeds(self.plan, {**model_numbers(self.plan, self.feeds), **exact})
 
     @property
     def place(self) -> str:

@@ -16,6 +16,7 @@ from tilec.ir.graph import IndexRange, Node, Opaque, Tensor
 from tilec.ir.plan import Plan
 from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.verify.nodes import nodes_of
+from tilec.verify.rounded_states import drawn_states, rounded
 
 Array = NDArray[np.generic]
 Choices = tuple[tuple[str, tuple[int, ...]], ...]
@@ -87,7 +88,8 @@ def random_inputs(plan: Plan, draw: Draw, sizes: Mapping[str, int] = _NO_SIZES) 
     chosen = {port.tensor: by_name[port.name] for port in plan.inputs if port.name in by_name}
     arrays = random_tensors(tensors, nodes_of(plan), plan.tensors, draw, chosen, plan.ranges)
     arrays |= {p.tensor: _random_opaque(plan.opaque[p.tensor], draw) for p in plan.inputs if p.tensor in plan.opaque}
-    return {port.name: arrays[port.tensor] for port in plan.inputs}
+    drawn = {port.name: arrays[port.tensor] for port in plan.inputs}
+    return {**drawn, **rounded(plan, drawn_states(plan, draw.seed))}
 
 
 def undrawable(plan: Plan) -> str | None:

@@ -95,8 +95,8 @@ def expected_outputs(folder: Path, model: Path, cases: Sequence[Case], advance: 
     that fails too or disagrees with the plan's expressions (it has defects of its own), or when onnxruntime refuses the
     inputs of a case, the expressions are the reference: kernels are verified then, but not how the model was imported.
     A model of which parts run on onnxruntime has none then, so that refused inputs are drawn once more with integers of
-    0, which may be indices there. The expressions are also the reference of a plan whose weights or activations were
-    rounded: the model has others. Raises UnavailableError without onnxruntime.
+    0, which may be indices there. The expressions are also the reference of a plan whose weights, states or activations
+    were rounded: the model has others. Raises UnavailableError without onnxruntime.
     """
     if because := _rounded(cases[0].plan):
         graph = [WholePlan(each.plan, folder).outputs(each.feeds) for each in cases]
@@ -211,8 +211,11 @@ def _rounded(plan: Plan) -> str:
     """What a plan rounds and its model does not; empty for nothing."""
     products = sum(bool(each.unit) for each in plan.roundings.values())
     weights = f"{len(plan.retyped)} weights are rounded to formats that the model does not have" if plan.retyped else ""
-    return weights or (
-        f"the activations of {products} products are rounded, which the model need not do" if products else ""
+    states = "caches are rounded to a format that the model does not have" if plan.rounded else ""
+    return (
+        weights
+        or states
+        or (f"the activations of {products} products are rounded, which the model need not do" if products else "")
     )
 
 

@@ -61,5 +61,6 @@ def assemble_plan(
         roundings=graph.roundings,
         defaults=graph.defaults,
         rooms=graph.rooms,
+        rounded=graph.rounded,
         scenarios=graph.scenarios,
     )
