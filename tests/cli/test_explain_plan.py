@@ -57,9 +57,12 @@ def test_a_group_an_edge_and_a_node(cli, planned):
     assert any(level["known"] for level in told["group"]["levels"])
     assert told["group"]["name"] == group["name"]
     assert told["group"]["picoseconds"] == group["cost"]["picoseconds"]
+    written = group["variants"][0]["vectors"]
+    assert {each["subject"]: each["fact"] for each in told["group"]["code"] if each["kind"] == "vector"} == written
     assert sorted(told["group"]) == sorted(
         [
             "blocks",
+            "code",
             "bytes",
             "connected",
             "levels",

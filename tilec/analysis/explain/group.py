@@ -3,17 +3,19 @@ where its bytes go (W07, W16, W17)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tilec.analysis.change import Fact
 from tilec.analysis.explain.edge import tensor_size
 from tilec.analysis.explain.figures import Candidate, candidate, whole
 from tilec.analysis.explain.replay import Replay, unit_of
 from tilec.analysis.ratios import attained
 from tilec.analysis.size_variants import PlanAt, VariantFacts, variant_facts
 from tilec.ir.bind_plan import plan_sizes
+from tilec.ir.decisions import entries, fact
 from tilec.ir.expr import constant_value, operands, variables
-from tilec.ir.plan import Group, Plan, Refusal
+from tilec.ir.plan import Group, Plan, Refusal, Variant
 from tilec.ir.text import text_of
 from tilec.lower.counts.traffic import traffic_by_tensor
 from tilec.lower.lowering import lower
@@ -109,6 +111,16 @@ class AtLevel:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeExplanation:
+    """What the plan decides of the code of a group: the thing, the node, tensor or level that it is about, the
+    decision."""
+
+    kind: str
+    subject: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
 class GroupExplanation:
     """Why a group is as it is; `number` counts from 1, `refused` are its edges to other groups.
 
@@ -127,6 +139,7 @@ class GroupExplanation:
     untold: int
     levels: tuple[AtLevel, ...]
     bytes: tuple[Bytes, ...]
+    code: tuple[CodeExplanation, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     made_for: Mapping[str, int] = field(default_factory=dict)
     variants: tuple[VariantFacts, ...] = ()
@@ -164,7 +177,15 @@ def explain_group(replay: Replay, plan: Plan, group: Group, at: PlanAt | None = 
         len(blocks) if len(blocks) > BLOCKS else 0,
         tuple(at_levels(group, plan)),
         tuple(_moved(group, plan)),
+        tuple(_code(group.variants[0])),
     )
+
+
+def _code(variant: Variant) -> Iterator[CodeExplanation]:
+    """What a variant decides of its code, what is about all of it first."""
+    decided = [entry for entry in entries(variant) if entry.decision.effect == "code"]
+    for entry in sorted(decided, key=lambda entry: (bool(entry.subject), entry.decision.kind)):
+        yield CodeExplanation(entry.decision.kind, entry.subject or entry.level, fact(entry))
 
 
 def block_explanation(group: LegalGroup, builder: GroupBuilder) -> BlockExplanation:

@@ -33,6 +33,10 @@ def group_text(explanation: GroupExplanation) -> str:
         lines += ["", *_block_lines(block)]
     if explanation.untold:
         lines += ["", f"{explanation.untold} blocks at a core's level: ask for one with --node"]
+    if explanation.code:
+        lines += ["", "code"]
+        lines += table([[each.kind, each.subject, fact_text(each.fact)] for each in explanation.code[:ROWS]])
+        lines += and_more(len(explanation.code))
     if explanation.levels:
         lines += ["", "bytes by level"]
         rows = [["", "moved", "least", "best known", "parallel", "footprint"]]
