@@ -6,10 +6,11 @@ import pytest
 from tests.codegen.gpu.kernels import emulated, kernel_of, program, rows_program
 from tests.emulator.kernels import needs_compiler
 from tests.programs import buffer, compute, intervals, load, loop, tensor, whole
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.lane_registers import FREE
 from tilec.codegen.gpu.passes.choose_launch import resident_blocks
 from tilec.codegen.gpu.passes.lower_program import lower_program
-from tilec.codegen.gpu.pipeline import KernelContext, lower_kernel
+from tilec.codegen.gpu.pipeline import lower_kernel
 from tilec.ir.expr import Const
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Allocate, StoreTiles

@@ -1,16 +1,18 @@
 """Lane maps: one rule, and what tiles that read another lane's elements make of it."""
 
 from tests.codegen.gpu.kernels import rows_program
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import tiles as tiles_of
 from tilec.codegen.gpu.lanes import Lanes, idle_lanes
 from tilec.codegen.gpu.passes.assign_lanes import assign_lanes
 from tilec.codegen.gpu.passes.lower_program import lower_program
+from tilec.ir.known_ranges import KnownRanges
 
 
 def maps(texts, n, lanes=32, **sizes):
     names = ["x", *(text.split("[")[0] for text in texts)]
     made = rows_program(texts, {"m": 2, "n": n, "r": n, **sizes}, dict.fromkeys(names, "f32"))
-    found = assign_lanes(lower_program(made), lanes)
+    found = assign_lanes(lower_program(made), KernelContext(made, lanes, KnownRanges()))
     return [tile.lanes for tile in tiles_of(found.body)], found.held
 
 

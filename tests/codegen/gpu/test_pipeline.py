@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.codegen.gpu.test_pipelined_loops import product
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import Launch
 from tilec.codegen.gpu.kernel_text import kernel_text
-from tilec.codegen.gpu.pipeline import KERNEL_PASSES, KernelContext, lower_kernel
+from tilec.codegen.gpu.pipeline import KERNEL_PASSES, lower_kernel
 from tilec.codegen.gpu.verify_kernel import check_kernel
 from tilec.ir.expr import Const
 from tilec.ir.known_ranges import KnownRanges

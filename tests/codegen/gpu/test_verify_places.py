@@ -8,8 +8,9 @@ import pytest
 from tests.codegen.gpu.kernels import REG, SHARED, emulated
 from tests.emulator.kernels import needs_compiler
 from tests.programs import DRAM, buffer, compute, load, loop, tensor, whole
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import Copy, steps
-from tilec.codegen.gpu.pipeline import KernelContext, lower_kernel
+from tilec.codegen.gpu.pipeline import lower_kernel
 from tilec.codegen.gpu.verify_kernel import check_kernel
 from tilec.errors import TilecError
 from tilec.ir.expr import Access, Const, Expr, Var

@@ -15,7 +15,7 @@ from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lane_reads import guarded_accesses
 from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.lanes import Lanes
-from tilec.codegen.gpu.loop_text import bind, loop
+from tilec.codegen.gpu.loop_text import bind, counted, loop
 from tilec.codegen.gpu.matrix_tile import multiply
 from tilec.codegen.gpu.operands import Operand, load_operands
 from tilec.codegen.gpu.point_value import name_shared, point_value
@@ -159,7 +159,7 @@ def _reduction(one: LaneTile) -> None:
                 state.lines.add(f"{accumulator} = {loaded(one.place(), one.target.ttype)};")
         else:
             counter = state.names.fresh("e")
-            with state.nested([f"#pragma unroll\nfor (int {counter} = 0; {counter} < {total}; ++{counter})"]):
+            with state.nested([counted(counter, total)]):
                 state.lines.add(f"{name}[{counter}] = {neutral};")
         _steps(one, accumulator, expr.reducer)
         if lanes is not None:
@@ -207,7 +207,7 @@ def _over_lanes(one: LaneTile, lanes: Lanes, name: str, total: int, reducer: str
     first, last = lanes.step * lanes.count // 2, lanes.step
     heads = [
         f"#pragma unroll\nfor (int {distance} = {first}; {distance} >= {last}; {distance} /= 2)",
-        f"#pragma unroll\nfor (int {counter} = 0; {counter} < {total}; ++{counter})",
+        counted(counter, total),
     ]
     with one.state.nested(heads):
         own = f"{name}[{counter}]"

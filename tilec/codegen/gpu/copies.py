@@ -17,8 +17,14 @@ def constant_element(value: Scalar, ttype: str) -> str:
     return stored(literal(value, computed), ttype)
 
 
+def loaded_element(state: KernelState, copy: Copy, address: str, present: str) -> str:
+    """An element of the lower buffer as one of the upper buffer, or what stands for it where it is not `present`."""
+    text = converted(f"{state.memory('LD', copy.lower)}({address})", copy.lower, copy.upper)
+    return f"{present} ? {text} : {constant_element(copy.fill or 0, copy.upper.ttype)}" if present else text
+
+
 def store_element(state: KernelState, copy: Copy, address: str, text: str) -> None:
-    """Store an element of the upper buffer, converted to the type of the lower one."""
+    """Store an element of the upper buffer in the lower one."""
     text = converted(text, copy.upper, copy.lower)
     state.lines.add(f"{state.memory('ST', copy.lower)}({address}, {text});")
 

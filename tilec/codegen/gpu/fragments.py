@@ -14,6 +14,7 @@ from tilec.codegen.gpu.copy_windows import contiguous
 from tilec.codegen.gpu.index_text import index_text, is_multiple
 from tilec.codegen.gpu.kernel_ir import LANE
 from tilec.codegen.gpu.lane_tile import LaneTile
+from tilec.codegen.gpu.loop_text import counted
 from tilec.codegen.gpu.ranges import with_ranges
 from tilec.codegen.gpu.scalar_text import Scalars, loaded, stored
 from tilec.codegen.gpu.slots import own_place
@@ -88,12 +89,11 @@ def load_fragment(one: LaneTile, of: Fragment, positions: Mapping[str, Expr], ra
     rows = _by_rows(one, of, positions, f"#{counter}", ranges)
     if rows is not None:
         together, verb, address = rows
-        head = f"#pragma unroll\nfor (int {counter} = 0; {counter} < {of.count // together}; ++{counter})"
-        with state.nested([head]):
+        with state.nested([counted(counter, of.count // together)]):
             state.lines.add(f"{verb}({name} + {counter} * 4, {address});")
         return name, of.words
     inner = with_ranges(ranges, {f"#{counter}": of.count})
-    with state.nested([f"#pragma unroll\nfor (int {counter} = 0; {counter} < {of.count}; ++{counter})"]):
+    with state.nested([counted(counter, of.count)]):
         for deep in range(of.rounds[0]):
             for row in range(of.rounds[1]):
                 first = (deep * of.rounds[1] + row) * of.words_of_round

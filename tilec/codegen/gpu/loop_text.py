@@ -39,6 +39,11 @@ def loop(state: KernelState, variable: str, count: Expr, ranges: KnownRanges, *,
     return f"{unrolled}for (int {name} = 0; {name} < {state.text(count, ranges)}; {advance})"
 
 
+def counted(name: str, count: int) -> str:
+    """The head of an unrolled loop over elements of an array."""
+    return f"#pragma unroll\nfor (int {name} = 0; {name} < {count}; ++{name})"
+
+
 def pragma(unroll: Unroll) -> str:
     """What stands in front of a loop that is unrolled so often."""
     return "" if unroll is None else "#pragma unroll\n" if unroll == WHOLE else f"#pragma unroll {unroll}\n"

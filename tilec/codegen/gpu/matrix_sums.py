@@ -9,7 +9,7 @@ from tilec.codegen.gpu.axes import inside
 from tilec.codegen.gpu.c_text import literal, value_type
 from tilec.codegen.gpu.kernel_ir import Axis, MatrixTile
 from tilec.codegen.gpu.lane_tile import LaneTile
-from tilec.codegen.gpu.loop_text import loops
+from tilec.codegen.gpu.loop_text import counted, loops
 from tilec.codegen.gpu.passes.unroll_products import sums_of_instruction
 from tilec.codegen.gpu.scalar_text import loaded, stored
 from tilec.ir.algebra import simplify
@@ -67,7 +67,7 @@ def begin_sums(one: LaneTile, sums: Sums, unit: MatrixUnit) -> None:
     """Sums begin at zero, or at what is there when the tile accumulates."""
     state, zero = one.state, literal(0, unit.accumulator)
     counter = state.names.fresh("e")
-    with state.nested([f"#pragma unroll\nfor (int {counter} = 0; {counter} < {sums.count}; ++{counter})"]):
+    with state.nested([counted(counter, sums.count)]):
         state.lines.add(f"{sums.name}[{counter}] = {zero};")
     if one.tile.accumulate:
         with _each_sum(one, sums):

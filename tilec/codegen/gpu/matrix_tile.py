@@ -8,7 +8,7 @@ from tilec.codegen.gpu.fragments import Fragment, Part, is_held, load_fragment
 from tilec.codegen.gpu.kernel_ir import WHOLE, Axis, MatrixTile
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lane_tile import LaneTile
-from tilec.codegen.gpu.loop_text import bind, loop, loops, pragma
+from tilec.codegen.gpu.loop_text import bind, counted, loop, loops, pragma
 from tilec.codegen.gpu.matrix_sums import Sums, around_product, begin_sums, declare_sums, put_sums
 from tilec.codegen.gpu.ranges import with_ranges
 from tilec.ir.algebra import simplify
@@ -64,11 +64,7 @@ def _multiply_all(state: KernelState, sums: Sums, unit: MatrixUnit, fragments: S
     """Each fragment of rows with each of columns."""
     (left, left_words), (right, right_words) = fragments
     i, j = state.names.fresh("i"), state.names.fresh("j")
-    heads = [
-        f"#pragma unroll\nfor (int {name} = 0; {name} < {count}; ++{name})"
-        for name, count in ((i, sums.down), (j, sums.across))
-    ]
-    with state.nested(heads):
+    with state.nested([counted(i, sums.down), counted(j, sums.across)]):
         place = f"{sums.name} + ({i} * {sums.across} + {j}) * {sums.each}"
         name = f"t_{unit.name.replace('.', '_')}"
         state.lines.add(f"{name}({place}, {left} + {i} * {left_words}, {right} + {j} * {right_words});")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
-from tilec.codegen.gpu.copies import constant_element, store_element
+from tilec.codegen.gpu.copies import constant_element, loaded_element, store_element
 from tilec.codegen.gpu.copy_windows import NUMBER, numbered
 from tilec.codegen.gpu.kernel_ir import Copy, Fill, Unroll
 from tilec.codegen.gpu.kernel_state import KernelState
-from tilec.codegen.gpu.loop_text import pragma
+from tilec.codegen.gpu.loop_text import counted, pragma
 from tilec.codegen.gpu.register_moves import move_registers
-from tilec.codegen.gpu.scalar_text import loaded, stored
 from tilec.ir.expr import Expr, constant_value
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.types import TTYPES
@@ -29,9 +28,8 @@ def fill(state: KernelState, step: Fill, ranges: KnownRanges) -> None:
     buffer, text = step.buffer, constant_element(step.value, step.buffer.ttype)
     if state.in_registers(buffer):
         name = state.names.fresh("e")
-        head = f"for (int {name} = 0; {name} < {prod(state.array_shape(buffer))}; ++{name})"
         active = [f"if ({state.text(step.active, ranges)})"] if step.active is not None else []
-        with state.nested([*active, f"#pragma unroll\n{head}"]):
+        with state.nested([*active, counted(name, prod(state.array_shape(buffer)))]):
             state.lines.add(f"{state.names[buffer.name]}[{name}] = {text};")
         return
     at = numbered(buffer, buffer, step.vector, state.threads, ranges)
@@ -62,20 +60,10 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
                 filled = constant_element(copy.fill or 0, upper.ttype)
                 value = f"{missing} ? {value} : t_vector<{vector}>({filled})"
             state.lines.add(f"{store}({target}, {value});")
+        elif copy.up:
+            state.lines.add(f"{state.memory('ST', upper)}({here}, {loaded_element(state, copy, there, missing)});")
         else:
-            _element_move(state, copy, here, there, missing)
-
-
-def _element_move(state: KernelState, copy: Copy, here: str, there: str, present: str) -> None:
-    if not copy.up:
-        store_element(state, copy, there, f"{state.memory('LD', copy.upper)}({here})")
-        return
-    text = f"{state.memory('LD', copy.lower)}({there})"
-    if copy.upper.ttype != copy.lower.ttype:
-        text = stored(loaded(text, copy.lower.ttype), copy.upper.ttype)
-    if present:
-        text = f"{present} ? {text} : {constant_element(copy.fill or 0, copy.upper.ttype)}"
-    state.lines.add(f"{state.memory('ST', copy.upper)}({here}, {text});")
+            store_element(state, copy, there, f"{state.memory('LD', upper)}({here})")
 
 
 def _turns(state: KernelState, total: Expr, unroll: Unroll, ranges: KnownRanges) -> list[str]:

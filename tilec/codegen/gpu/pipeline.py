@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from tilec.codegen.gpu.decisions import Decisions
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import KernelIR
 from tilec.codegen.gpu.passes.approximate_functions import approximate_functions
 from tilec.codegen.gpu.passes.assign_lanes import assign_lanes
@@ -22,32 +21,19 @@ from tilec.codegen.gpu.passes.unroll_products import unroll_products
 from tilec.codegen.gpu.passes.vectorize_copies import vectorize_copies
 from tilec.codegen.gpu.verify_kernel import check_kernel
 from tilec.errors import TilecError
-from tilec.ir.known_ranges import KnownRanges
-from tilec.ir.matrix_units import MatrixUnit
-from tilec.ir.program import Program
-
-
-@dataclass(frozen=True, slots=True)
-class KernelContext:
-    """Facts beside the kernel that passes read: its tile program, `lanes` of a unit, the `ranges` of the program's
-    symbols, `units` of matrices by name, the bytes of `registers` that the units of a core share, and the `decisions`
-    of its plan, None where passes decide by their rules."""
-
-    program: Program
-    lanes: int
-    ranges: KnownRanges
-    units: Mapping[str, MatrixUnit] = field(default_factory=lambda: MappingProxyType({}))
-    registers: int | None = None
-    decisions: Decisions | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class KernelPass:
-    """A pass: the field's name, its rule in a sentence, and the kernel that it makes of another one."""
+    """A pass: its rule in a sentence, and the kernel that it makes of another one."""
 
-    name: str
     rule: str
     run: Callable[[KernelIR, KernelContext], KernelIR]
+
+    @property
+    def name(self) -> str:
+        """The field's name."""
+        return self.run.__name__
 
 
 Observe = Callable[[str, KernelIR], None]
@@ -55,61 +41,35 @@ Observe = Callable[[str, KernelIR], None]
 
 KERNEL_PASSES = (
     KernelPass(
-        "approximate_functions",
-        "Kernels that read and write halves alone compute functions as exactly as these need.",
-        lambda kernel, context: approximate_functions(kernel, context.decisions),
+        "Kernels that read and write halves alone compute functions as exactly as these need.", approximate_functions
     ),
     KernelPass(
-        "matrix_units",
-        "Tiles that the plan gives to a unit of matrices become products of rows, columns and depth.",
-        lambda kernel, context: matrix_units(kernel, context.units if context.lanes > 1 else {}),
+        "Tiles that the plan gives to a unit of matrices become products of rows, columns and depth.", matrix_units
     ),
     KernelPass(
-        "assign_lanes",
         "Lanes lie along the last iterators with enough points; arrays in registers as the tiles that make them.",
-        lambda kernel, context: assign_lanes(kernel, context.lanes),
+        assign_lanes,
     ),
+    KernelPass("A block has the threads that leave fewest units idle, as far as registers suffice.", choose_launch),
     KernelPass(
-        "choose_launch",
-        "A block has the threads that leave fewest units idle, as far as registers suffice.",
-        lambda kernel, context: choose_launch(
-            kernel, context.program, context.lanes, context.ranges, context.registers, context.decisions
-        ),
-    ),
-    KernelPass(
-        "share_units",
         "Units take turns, an iteration each, or go through a nest together where all of them copy or wait.",
-        lambda kernel, context: share_units(kernel, context.ranges),
+        share_units,
     ),
     KernelPass(
-        "pipeline_copies",
         "Copies of later iterations begin behind the barrier of one, or while its products are in flight.",
-        lambda kernel, context: pipeline_copies(kernel, context.ranges),
+        pipeline_copies,
     ),
     KernelPass(
-        "vectorize_copies",
         "Threads copy the widest aligned vectors, and do not wait where guards or many turns would make them.",
-        lambda kernel, context: vectorize_copies(kernel, context.ranges, context.decisions),
+        vectorize_copies,
     ),
     KernelPass(
-        "block_tiles",
-        "A lane computes neighbours together; operands that several points read are loaded ahead of them.",
-        lambda kernel, context: block_tiles(kernel, context.ranges, context.decisions),
+        "A lane computes neighbours together; operands that several points read are loaded ahead of them.", block_tiles
     ),
+    KernelPass("Steps of a product are unrolled as far as there are registers for their fragments.", unroll_products),
+    KernelPass("Loops in which units load registers from memory of the device are unrolled.", unroll_loops),
     KernelPass(
-        "unroll_products",
-        "Steps of a product are unrolled as far as there are registers for their fragments.",
-        lambda kernel, context: unroll_products(kernel, context.ranges, context.decisions),
-    ),
-    KernelPass(
-        "unroll_loops",
-        "Loops in which units load registers from memory of the device are unrolled.",
-        lambda kernel, context: unroll_loops(kernel, context.ranges, context.decisions),
-    ),
-    KernelPass(
-        "publish_stores",
-        "A fence stands in front of barriers where instructions read shared memory asynchronously.",
-        lambda kernel, context: publish_stores(kernel, context.ranges),
+        "A fence stands in front of barriers where instructions read shared memory asynchronously.", publish_stores
     ),
 )
 """What makes the kernel of `lower_program` one that can be printed."""

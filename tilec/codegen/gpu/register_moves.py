@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from tilec.codegen.gpu.axes import axis_ranges
 from tilec.codegen.gpu.c_text import storage_type
-from tilec.codegen.gpu.copies import constant_element, converted, store_element
+from tilec.codegen.gpu.copies import converted, loaded_element, store_element
 from tilec.codegen.gpu.copy_windows import last_neighbours
 from tilec.codegen.gpu.kernel_ir import Copy
 from tilec.codegen.gpu.kernel_state import KernelState
-from tilec.codegen.gpu.loop_text import bind, loop, loops
+from tilec.codegen.gpu.loop_text import bind, counted, loop, loops
 from tilec.codegen.gpu.ranges import with_ranges
 from tilec.codegen.gpu.slots import element
 from tilec.ir.algebra import simplify
@@ -37,21 +37,12 @@ def move_registers(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
         else:
             with state.nested(order):
                 register = element(state, copy.upper, [each.slot for each in copy.axes], inner)
-                _scalar_move(state, copy, register, index, own, missing, inner)
-
-
-def _scalar_move(
-    state: KernelState, copy: Copy, register: str, index: Sequence[Expr], own: str, present: str, ranges: KnownRanges
-) -> None:
-    address = state.address(copy.lower, index, ranges)
-    with state.nested([f"if ({own})"] if own else []):
-        if not copy.up:
-            store_element(state, copy, address, register)
-            return
-        text = f"{state.memory('LD', copy.lower)}({address})"
-        if present:
-            text = f"{present} ? {text} : {constant_element(copy.fill or 0, copy.lower.ttype)}"
-        state.lines.add(f"{register} = {text};")
+                address = state.address(copy.lower, index, inner)
+                with state.nested([f"if ({own})"] if own else []):
+                    if copy.up:
+                        state.lines.add(f"{register} = {loaded_element(state, copy, address, missing)};")
+                    else:
+                        store_element(state, copy, address, register)
 
 
 def _vector_move(state: KernelState, copy: Copy, index: Sequence[Expr], ranges: KnownRanges) -> None:
@@ -65,7 +56,7 @@ def _vector_move(state: KernelState, copy: Copy, index: Sequence[Expr], ranges: 
     inner = with_ranges(ranges, {f"#{more}": count})
     first = state.address(copy.lower, [simplify(substitute(at, begin), ranges) for at in index], ranges)
     register = element(state, copy.upper, [substitute(axis.slot, each) for axis in copy.axes], inner)
-    name, head = state.names.fresh("q"), f"#pragma unroll\nfor (int {more} = 0; {more} < {count}; ++{more})"
+    name, head = state.names.fresh("q"), counted(more, count)
     if copy.up:
         state.lines.add(f"const vec<{kind}, {count}> {name} = {state.memory('LD', copy.lower, count)}({first});")
         with state.nested([head]):

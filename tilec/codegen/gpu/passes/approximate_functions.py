@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tilec.codegen.gpu.decisions import Decisions
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import KernelIR, tiles
 from tilec.codegen.gpu.scalar_text import FAST
 from tilec.ir.expr import Binary, Call, walk
 from tilec.ir.types import HALVES, TTYPES
 
 
-def approximate_functions(kernel: KernelIR, decisions: Decisions | None) -> KernelIR:
+def approximate_functions(kernel: KernelIR, context: KernelContext) -> KernelIR:
     """The kernel with the functions that it approximates: those of a kernel that reads and writes halves alone."""
+    decisions = context.decisions
     wanted = FAST if decisions is None else FAST & decisions.fast
     floats = {parameter.ttype for parameter in kernel.parameters if TTYPES[parameter.ttype].kind == "float"}
     if decisions is None and not floats <= HALVES:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import Copy, KernelIR, Tile, registers_in, steps, tiles
 from tilec.codegen.gpu.lane_reads import (
     misplaced,
@@ -35,9 +36,9 @@ WIDEST = 16
 """Bytes that a lane loads at once of what comes from memory of the device."""
 
 
-def assign_lanes(kernel: KernelIR, lanes: int) -> KernelIR:
-    """The kernel with the lanes of its tiles and of its arrays in registers, for units of so many."""
-    registers = registers_in(kernel)
+def assign_lanes(kernel: KernelIR, context: KernelContext) -> KernelIR:
+    """The kernel with the lanes of its tiles and of its arrays in registers."""
+    registers, lanes = registers_in(kernel), context.lanes
     if lanes == 1:
         return replace(kernel, held=MappingProxyType(dict.fromkeys(registers, ())))
     copies = [step for step in steps(kernel.body) if isinstance(step, Copy) and kernel.is_private(step.upper)]

@@ -8,9 +8,9 @@ from math import prod
 
 from tilec.codegen.gpu.axes import axis_ranges, innermost, inside, tile_axes
 from tilec.codegen.gpu.copy_windows import WIDEST, contiguous, side_by_side
-from tilec.codegen.gpu.decisions import Decisions
 from tilec.codegen.gpu.guards import depend
 from tilec.codegen.gpu.index_text import is_data_dependent
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import Ahead, Axis, KernelIR, Step, Tile
 from tilec.codegen.gpu.lane_reads import guarded_accesses
 from tilec.codegen.gpu.rewrite import rewritten
@@ -36,20 +36,20 @@ VECTORS = (8, 4, 2)
 """Neighbours that are loaded or stored at once, the most first."""
 
 
-def block_tiles(kernel: KernelIR, ranges: KnownRanges, decisions: Decisions | None = None) -> KernelIR:
+def block_tiles(kernel: KernelIR, context: KernelContext) -> KernelIR:
     """The kernel with the axes of its tiles, and how lanes compute the points of those that no unit of matrices does.
     Raises UnsupportedError where lanes share what may be of any width."""
 
     def blocked(step: Step, known: KnownRanges) -> tuple[Step, ...]:
         if not isinstance(step, Tile):
             return (step,)
-        points = None if decisions is None else decisions.points(step.expr.tensor)
+        points = None if context.decisions is None else context.decisions.points(step.expr.tensor)
         tile = replace(step, axes=tile_axes(kernel, step, known, _neighbours(step, points)))
         if tile.matrix is None:
             tile = _blocked(kernel, tile, points, axis_ranges(tile.axes, known))
         return (tile,)
 
-    return rewritten(kernel, blocked, ranges)
+    return rewritten(kernel, blocked, context.ranges)
 
 
 def _neighbours(tile: Tile, points: Mapping[str, int] | None) -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from tilec.codegen.gpu.decisions import Decisions
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import For, KernelIR, Launch, Nested, Step, Tile, Units, steps, tiles
 from tilec.codegen.gpu.lane_registers import FREE, registers_of, threads_with
 from tilec.codegen.gpu.passes.lower_program import iterations
@@ -34,15 +34,10 @@ MOST_BLOCKS = 32
 """Blocks that share a core (CUDA C++ Programming Guide, Compute Capabilities)."""
 
 
-def choose_launch(
-    kernel: KernelIR,
-    program: Program,
-    lanes: int,
-    ranges: KnownRanges,
-    registers: int | None,
-    decisions: Decisions | None = None,
-) -> KernelIR:
-    """The kernel with its launch, for units of `lanes` which share so many bytes of `registers`."""
+def choose_launch(kernel: KernelIR, context: KernelContext) -> KernelIR:
+    """The kernel with its launch."""
+    program, lanes, ranges, decisions = context.program, context.lanes, context.ranges, context.decisions
+    registers = context.registers
     grid, shared = iterations([loop.extent for loop in kernel.nest]), _shared_bytes(program)
     needed = registers_of(kernel)
     memory = resident_blocks(kernel, shared, grid, ranges)
@@ -69,9 +64,14 @@ def wrong_threads(kernel: KernelIR, threads: int, lanes: int, ranges: KnownRange
 
 def most_resident(kernel: KernelIR, shared_bytes: Expr, threads: int, lanes: int) -> int:
     """Blocks that share a core at most: those for which it has memory, and units."""
-    core = kernel.levels[1]
-    held = max(1, constant_value(shared_bytes) or core.capacity or 1)
-    return max(1, min(MOST_BLOCKS, (core.capacity or held) // held, kernel.levels[2].units * lanes // threads))
+    return max(1, min(_room(kernel, shared_bytes), kernel.levels[2].units * lanes // threads))
+
+
+def _room(kernel: KernelIR, shared_bytes: Expr) -> int:
+    """Blocks for which the memory of a core has room."""
+    capacity = kernel.levels[1].capacity
+    held = max(1, constant_value(shared_bytes) or capacity or 1)
+    return min(MOST_BLOCKS, (capacity or held) // held)
 
 
 def _whole(kernel: KernelIR, lanes: int) -> int:
@@ -99,10 +99,8 @@ def _shared_bytes(program: Program) -> Expr:
 
 def resident_blocks(kernel: KernelIR, shared_bytes: Expr, grid: Expr, ranges: KnownRanges) -> int:
     """Blocks of a grid that share a core: as many as its memory has room for, and as there are."""
-    core, blocks = kernel.levels[1], bounds_of(grid, ranges)[1]
-    held = max(1, constant_value(shared_bytes) or core.capacity or 1)
-    most = MOST_BLOCKS if blocks is None else min(MOST_BLOCKS, -(-blocks // core.units))
-    return max(1, min(most, (core.capacity or held) // held))
+    blocks, room = bounds_of(grid, ranges)[1], _room(kernel, shared_bytes)
+    return max(1, room if blocks is None else min(room, -(-blocks // kernel.levels[1].units)))
 
 
 def _threads(kernel: KernelIR, lanes: int, ranges: KnownRanges, resident: int, room: int) -> int:

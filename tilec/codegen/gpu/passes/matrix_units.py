@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import KernelIR, MatrixTile, Nested, Spread, Step, Tile, Units
 from tilec.errors import UnsupportedError
 from tilec.ir.matrix_units import MatrixUnit, matrix_product
 
 
-def matrix_units(kernel: KernelIR, units: Mapping[str, MatrixUnit]) -> KernelIR:
-    """The kernel with the products of its tiles on `units`, by name. Raises UnsupportedError for what these do not
-    compute."""
-    return replace(kernel, body=_steps(kernel, kernel.body, units, None))
+def matrix_units(kernel: KernelIR, context: KernelContext) -> KernelIR:
+    """The kernel with the products of its tiles on units. Raises UnsupportedError for what these do not compute."""
+    return replace(kernel, body=_steps(kernel, kernel.body, context.units if context.lanes > 1 else {}, None))
 
 
 def _steps(

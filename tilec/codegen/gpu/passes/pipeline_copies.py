@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import (
     Barrier,
     Commit,
@@ -40,13 +41,13 @@ FIRST, NEXT = Var("#n"), Var("#next")
 """The iteration that copies begin for: in front of the loop, and inside."""
 
 
-def pipeline_copies(kernel: KernelIR, ranges: KnownRanges) -> KernelIR:
+def pipeline_copies(kernel: KernelIR, context: KernelContext) -> KernelIR:
     """The kernel with the copies that arrive later in front of, and ahead in, the loop that uses them."""
 
     def pipelined(step: Step, known: KnownRanges) -> tuple[Step, ...]:
         return _pipelined(kernel, step, known) if isinstance(step, For) else (step,)
 
-    return rewritten(kernel, pipelined, ranges)
+    return rewritten(kernel, pipelined, context.ranges)
 
 
 def _pipelined(kernel: KernelIR, loop: For, ranges: KnownRanges) -> tuple[Step, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import (
     UNIT,
     Barrier,
@@ -28,10 +29,10 @@ from tilec.ir.expr import Binary, Const, Expr, constant_value
 from tilec.ir.known_ranges import KnownRanges
 
 
-def share_units(kernel: KernelIR, ranges: KnownRanges) -> KernelIR:
+def share_units(kernel: KernelIR, context: KernelContext) -> KernelIR:
     """The kernel with the way in which units take every nest. Raises UnsupportedError where a body that all go through
     together has more iterations than there are units."""
-    return replace(kernel, body=_steps(kernel, kernel.body, of_body(kernel, ranges)))
+    return replace(kernel, body=_steps(kernel, kernel.body, of_body(kernel, context.ranges)))
 
 
 def acts_together(kernel: KernelIR, step: Step) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilec.codegen.gpu.decisions import Decisions, reduced_in
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import Barrier, Copy, Declare, For, KernelIR, Step, Unroll, Wait, steps
 from tilec.codegen.gpu.rewrite import rewritten
 from tilec.ir.known_ranges import KnownRanges
@@ -13,16 +14,16 @@ AHEAD = 2
 """Turns of a loop whose loads into registers are on the way together."""
 
 
-def unroll_loops(kernel: KernelIR, ranges: KnownRanges, decisions: Decisions | None = None) -> KernelIR:
+def unroll_loops(kernel: KernelIR, context: KernelContext) -> KernelIR:
     """The kernel with those loops unrolled in which units load from memory of the device into registers, each for
     itself."""
 
     def unrolled(step: Step, _known: KnownRanges) -> tuple[Step, ...]:
         if isinstance(step, For) and streams(kernel, step):
-            return (replace(step, unroll=AHEAD if decisions is None else _decided(step, decisions)),)
+            return (replace(step, unroll=AHEAD if context.decisions is None else _decided(step, context.decisions)),)
         return (step,)
 
-    return rewritten(kernel, unrolled, ranges)
+    return rewritten(kernel, unrolled, context.ranges)
 
 
 def _decided(loop: For, decisions: Decisions) -> Unroll:

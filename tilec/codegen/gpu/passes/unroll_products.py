@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import prod
 
 from tilec.codegen.gpu.decisions import Decisions
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import Axis, KernelIR, MatrixTile, Step, Tile, Unroll
 from tilec.codegen.gpu.rewrite import rewritten
 from tilec.ir.algebra import simplify
@@ -22,15 +23,15 @@ REGISTERS = 255
 """Registers of a thread (CUDA C++ Programming Guide, Compute Capabilities)."""
 
 
-def unroll_products(kernel: KernelIR, ranges: KnownRanges, decisions: Decisions | None = None) -> KernelIR:
+def unroll_products(kernel: KernelIR, context: KernelContext) -> KernelIR:
     """The kernel with the instructions of its products."""
 
     def unrolled(step: Step, known: KnownRanges) -> tuple[Step, ...]:
         if isinstance(step, Tile) and step.matrix is not None:
-            step = replace(step, matrix=_instructions(kernel, step, step.matrix, known, decisions))
+            step = replace(step, matrix=_instructions(kernel, step, step.matrix, known, context.decisions))
         return (step,)
 
-    return rewritten(kernel, unrolled, ranges)
+    return rewritten(kernel, unrolled, context.ranges)
 
 
 def _instructions(

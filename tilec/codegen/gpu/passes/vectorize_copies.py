@@ -25,6 +25,7 @@ from tilec.codegen.gpu.copy_windows import (
 )
 from tilec.codegen.gpu.decisions import Decisions
 from tilec.codegen.gpu.guards import depend
+from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import (
     WHOLE,
     Arrival,
@@ -58,10 +59,12 @@ ASYNCHRONOUS = (4, 8, 16)
 """Bytes that an asynchronous copy of a thread may have."""
 
 
-def vectorize_copies(kernel: KernelIR, ranges: KnownRanges, decisions: Decisions | None = None) -> KernelIR:
+def vectorize_copies(kernel: KernelIR, context: KernelContext) -> KernelIR:
     """The kernel with the vectors, turns and arrival of its copies and fills of shared memory, and waits for those that
     arrive later outside of pipelines."""
-    return replace(kernel, body=_steps(kernel, kernel.body, of_body(kernel, ranges), decisions, counted=False))
+    return replace(
+        kernel, body=_steps(kernel, kernel.body, of_body(kernel, context.ranges), context.decisions, counted=False)
+    )
 
 
 def _steps(
