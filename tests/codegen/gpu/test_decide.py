@@ -80,6 +80,7 @@ def test_rules_write_what_they_decide_into_the_plan(graph: Graph, name: str) -> 
     groups = [replace(group, variants=tuple(map(without_code, group.variants))) for group in plan.groups]
     assert replace(plan, groups=tuple(groups)) == schedule(graph, spec, options)
     assert all(variant.threads and variant.resident for group in plan.groups for variant in group.variants)
+    assert not any(variant.fast for group in plan.groups for variant in group.variants), "f32 is exact"
     with_one_more, groups, program = asked[0]
     assert decide(plan, plan.groups[:1], program)[0] == plan.groups[0].variants[0]
     program = replace(program, levels=(*program.levels, PlanLevel("lane", 256, 32, scope="lane")))

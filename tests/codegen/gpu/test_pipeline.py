@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from tests.codegen.gpu.mutations import mutants
 from tests.codegen.gpu.test_pipelined_loops import product
 from tilec.codegen.gpu.kernel_context import KernelContext
-from tilec.codegen.gpu.kernel_ir import Launch
+from tilec.codegen.gpu.kernel_ir import Copy, Launch, steps
 from tilec.codegen.gpu.kernel_text import kernel_text
 from tilec.codegen.gpu.pipeline import KERNEL_PASSES, lower_kernel
+from tilec.codegen.gpu.rewrite import rewritten
 from tilec.codegen.gpu.verify_kernel import check_kernel
 from tilec.ir.expr import Const
 from tilec.ir.known_ranges import KnownRanges
@@ -48,3 +50,18 @@ def test_kernels_that_break_a_rule_are_told_apart(change, problem):
     kernel = lowered()
     assert check_kernel(kernel, KnownRanges()) == ()
     assert any(problem in each for each in check_kernel(change(kernel), KnownRanges()))
+
+
+@pytest.mark.parametrize("kind", ["another window", "another box", "wider vectors", "points beside"])
+def test_loops_over_points_are_those_of_their_windows(kind):
+    wrong = [mutant for mutant in mutants(lowered()) if mutant.kind == kind]
+    assert wrong
+    assert [mutant.step for mutant in wrong if not check_kernel(mutant.kernel, KnownRanges())] == []
+
+
+def test_guards_are_those_of_the_window():
+    kernel = lower_kernel(KernelContext(product(7, 5, 30, 8, 3), 32, KnownRanges()))
+    (guarded, *_) = [step for step in steps(kernel.body) if isinstance(step, Copy) and (step.inside or step.present)]
+    bare = replace(guarded, inside=(), present=())
+    wrong = rewritten(kernel, lambda step, _: (bare if step is guarded else step,), KnownRanges())
+    assert any("it is guarded otherwise than its window ends" in each for each in check_kernel(wrong, KnownRanges()))
