@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from tests.lower.cases import ATTENTION, CASES, MATMUL, POOLED, Case, check
+from tilec.ir.expr import Var
 from tilec.ir.lifetimes import statements
 from tilec.ir.program import StoreTiles
+from tilec.ir.text import parse_expr
 from tilec.ir.types import numpy_dtype
 
 OVERLAPPING = {
@@ -55,6 +57,23 @@ def test_each_element_is_written_once(name: str) -> None:
     program, result = check(case)
     size = sum(result.outputs[o].size * numpy_dtype("f32").itemsize for o in program.outputs)
     assert result.moved["l2"].written == size
+
+
+@pytest.mark.parametrize("rows", [3, 5, 7])
+def test_tiles_in_shifted_tiles_store_their_own_rows(rows: int) -> None:
+    """The last tile of 3 rows begins where the one before has rows, whatever their number is."""
+    case = Case(
+        ["Y[m, n] = X[m, n] * 2.0"],
+        {"m": Var("M"), "n": 4},
+        {"X": (Var("M"), 4)},
+        {"l2": {"Y": {"m": 3}}, "reg": {"Y": {"m": 1}}},
+        symbols=("M",),
+        guard=parse_expr("M >= 3"),
+        more={"loads": {"Y": ()}},
+    )
+    program, result = check(case, M=rows)
+    assert any(isinstance(each, StoreTiles) and each.lo for each in statements(program.body))
+    assert result.moved["reg"].written == result.outputs["Y"].size * numpy_dtype("f32").itemsize
 
 
 def test_whole_windows_are_stored_without_ends() -> None:

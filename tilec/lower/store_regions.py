@@ -66,12 +66,13 @@ def _cut(
             stored = (piece.own, interval[1])
             return stored, stored
     before = tuple(_at(s, end, loop, Binary("-", Var(loop.variable), Const(1))) for end in interval)
+    here = tuple(s.sizes.size(s.sizes.resolve(end)) for end in interval)
     first, last = Const(0), Binary("-", loop.extent, Const(1))
-    if s.sizes.at_most(before[1], interval[1]):
+    if s.sizes.at_most(before[1], here[1]):
         lo, hi = before[1], interval[1]
         lo = _unless(s, loop, first, lo, region[0])
         hi = _unless(s, loop, last, hi, region[1])
-    elif s.sizes.at_most(interval[0], before[0]):
+    elif s.sizes.at_most(here[0], before[0]):
         lo, hi = interval[0], before[0]
         lo = _unless(s, loop, last, lo, region[0])
         hi = _unless(s, loop, first, hi, region[1])
