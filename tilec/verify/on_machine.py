@@ -219,7 +219,7 @@ def _whole(
             allowed = dict.fromkeys(allowed, options.tolerance)
         feeds = case.feeds
         arrays: dict[str, Any] = input_values(plan, feeds) | constants
-        for done in in_order([step.segment for step in steps], plan.calls, fallbacks, arrays):
+        for done in in_order([step.segment for step in steps], case.plan.calls, fallbacks, arrays):
             step = steps[done]
             try:
                 result = runner.run(replace(step, group=planned[step.group.name]), arrays, False)

@@ -1,9 +1,9 @@
 """Estimates over several sizes of symbols: tiles of a group whose sizes vary must be good at more than one (B09).
 
-A tile as large as the extent at the pivot means the whole extent at every size, any other tile keeps its size. Only the
-candidates that are best at the pivot are looked at elsewhere, those that take whole extents, or reduce whole ones in
-one step, and those that cut them each by themselves: what is best of one kind at the pivot may be the worst at another
-size.
+A tile as large as the extent at the pivot means the whole extent at every size, any other tile keeps its size, and so
+does one of a single element where a core's level is filled by copies (`TilingProblem.takes_whole`). Only the candidates
+that are best at the pivot are looked at elsewhere, those that take whole extents, or reduce whole ones in one step, and
+those that cut them each by themselves: what is best of one kind at the pivot may be the worst at another size.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def _shortlist(
     cuts += [(n, domains[node][iterator]) for node, of in steps.items() for iterator, n in of.items()]
     for n, extent in cuts:
         if variables(extent):
-            kind = 2 * kind + (np.broadcast_to(n, shape).ravel() >= extent_of(extent, problem.numbers))
+            taken = np.broadcast_to(n, shape).ravel()
+            kind = 2 * kind + problem.takes_whole(taken, extent_of(extent, problem.numbers), extent)
     chosen = []
     for each in np.unique(kind):
         places = np.flatnonzero(kind == each)
@@ -97,7 +98,7 @@ def _moved(size: Ints, extent: Expr, problem: TilingProblem, other: TilingProble
     if not variables(extent):
         return size
     here, there = extent_of(extent, problem.numbers), extent_of(extent, other.numbers)
-    return np.where(size >= here, there, np.minimum(size, there))
+    return np.where(problem.takes_whole(size, here, extent), there, np.minimum(size, there))
 
 
 def proportion(problem: TilingProblem, other: TilingProblem) -> float:

@@ -242,7 +242,7 @@ def smaller(problem: TilingProblem, tile: TaskTile) -> Iterator[TaskTile]:
     sizes = {i: n for i, n in sizes.items() if not problem.group.sinks.names or i in problem.group.sinks.aligned}
     while sizes and sizes[longest := max(sizes, key=lambda i: sizes[i])] > 1:
         sizes[longest] //= 2
-        yield replace(tile, sizes={i: n for i, n in sizes.items() if n < problem.extent(i)})
+        yield replace(tile, sizes=problem.narrowed(sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +402,7 @@ def _tile(problem: TilingProblem, trial: _Trial, place: int) -> TaskTile:
         for node, of in steps.items()
     }
     return TaskTile(
-        sizes={i: n for i, n in chosen.items() if n < problem.extent(i)},
+        sizes=problem.narrowed(chosen),
         steps={node: of for node, of in short.items() if of},
         registers=tuple(problem.tiles),
         objective=float(trial.score.objective[place]),

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tilec.ir.expr import accesses
+from tilec.ir.expr import Expr, accesses, variables
+from tilec.ir.group_windows import Flags
 from tilec.ir.intervals import Candidates
 from tilec.scheduler.analysis.window_propagation import Ints, extent_of, extents_of
 from tilec.scheduler.target_model import TargetModel
@@ -98,6 +99,17 @@ class TilingProblem:
         """How far an iterator of the final node runs (what is likely, where it is symbolic)."""
         found = self.extents.get(iterator)
         return extents_of(self.group.final, self.numbers)[iterator] if found is None else found
+
+    def takes_whole(self, sizes: Ints, whole: int, extent: Expr) -> Flags:
+        """Whether tiles of some sizes take all of an extent, `whole` here, at every size of symbols. One element of
+        what varies stays one where a core's level is filled by copies: all of it might not fit there."""
+        varies = not self.target.is_cached and bool(variables(extent))
+        return np.asarray((sizes >= whole) & ~((sizes == 1) & varies))
+
+    def narrowed(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """The sizes of a tile along iterators of the final node of which it does not take all."""
+        domain = self.group.final.domain
+        return {i: n for i, n in sizes.items() if not self.takes_whole(np.asarray(n), self.extent(i), domain[i])}
 
     def whole(self, tensor: str) -> int:
         """Bytes of a whole tensor."""
