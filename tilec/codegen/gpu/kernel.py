@@ -31,7 +31,7 @@ from tilec.codegen.gpu.loop_text import pragma
 from tilec.codegen.gpu.moves import fill, move
 from tilec.codegen.gpu.ranges import inside, of_body, of_threads
 from tilec.codegen.gpu.spread_loops import numbered
-from tilec.ir.expr import Var
+from tilec.ir.expr import Binary, Const, Expr, Var
 from tilec.ir.known_ranges import KnownRanges
 
 
@@ -125,7 +125,8 @@ def _step(state: KernelState, step: Step, ranges: KnownRanges) -> None:
 
 def _units(state: KernelState, step: Units, ranges: KnownRanges) -> None:
     """A nest of loops of which each unit takes its iterations."""
-    inner, units, which = inside(step, ranges), state.kernel.launched.units, UNIT
+    inner, units = inside(step, ranges), state.kernel.launched.units
+    which: Expr = UNIT if step.first == Const(0) else Binary("+", step.first, UNIT)
     head = f"if (unit < {step.count})" if step.take == "first" and step.count != units else ""
     if step.take == "turns":
         which, name = TURN, state.names.bind(TURN.name)

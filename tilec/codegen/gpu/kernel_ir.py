@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from tilec.codegen.gpu.lanes import LaneMap
-from tilec.ir.expr import Access, Const, Expr, Scalar, TensorExpr, Var
+from tilec.ir.expr import Access, Binary, Const, Expr, Scalar, TensorExpr, Var
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Buffer
@@ -228,14 +228,24 @@ class Spread:
 @dataclass(frozen=True, slots=True)
 class Units:
     """A nest of loops with `total` iterations, a `count` where it is a number, of which each unit takes its own: in
-    turns; or the first units one each, while the others go past, or all go through the body together, and steps say
-    which units are active."""
+    turns; or the first units one each, while the others go past, or all go through the body together, the first unit
+    with iteration `first`, and steps say which units are `active`."""
 
     nest: tuple[Spread, ...]
     body: tuple[Step, ...]
     total: Expr
     count: int | None = None
     take: Literal["turns", "first", "together"] = "turns"
+    first: Expr = Const(0)
+
+    def active(self, units: int) -> Expr | None:
+        """The condition for one of so many units of a block to have an iteration, where all go on together; None where
+        all have one, or those that have none go past."""
+        if self.take != "together" or (self.first == Const(0) and self.count == units):
+            return None
+        if self.first == Const(0) and self.count is not None:
+            return Binary("<", UNIT, Const(self.count))
+        return Binary("<", Binary("+", self.first, UNIT), self.total)
 
 
 Step = Declare | Fill | Copy | Commit | Wait | Fence | Barrier | Tile | For | If | Let | Units

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 
 from tilec.codegen.gpu.copy_windows import WIDEST
 from tilec.codegen.gpu.kernel_ir import (
-    UNIT,
     Barrier,
     Commit,
     Copy,
@@ -39,7 +38,7 @@ from tilec.codegen.gpu.passes.vectorize_copies import ASYNCHRONOUS
 from tilec.codegen.gpu.verify_places import check_places
 from tilec.codegen.gpu.verify_points import check_points
 from tilec.codegen.gpu.verify_shared_memory import check_shared_memory
-from tilec.ir.expr import Binary, Const, Expr, constant_value, variables
+from tilec.ir.expr import Expr, constant_value, variables
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.program import Buffer
 from tilec.ir.types import TTYPES
@@ -104,9 +103,8 @@ def _alone(kernel: KernelIR, step: Step, around: Units | None) -> Iterator[str]:
         if around is not None and around.take != "together":
             yield "not all threads reach it"
     elif private and isinstance(step, Tile | Copy | Fill):
-        count = around.count if around is not None and around.take == "together" else None
-        idle = count is not None and count < kernel.launched.units
-        if step.active != (Binary("<", UNIT, Const(count)) if idle and count is not None else None):
+        active = around.active(kernel.launched.units) if around is not None else None
+        if step.active != active:
             yield "units without an iteration act"
     if isinstance(step, Copy):
         yield from _copy(kernel, step)

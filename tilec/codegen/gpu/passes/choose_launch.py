@@ -54,7 +54,7 @@ def choose_launch(kernel: KernelIR, context: KernelContext) -> KernelIR:
 
 def wrong_threads(kernel: KernelIR, threads: int, lanes: int, ranges: KnownRanges) -> str:
     """Why a block of units of `lanes` cannot have so many threads; empty where it can."""
-    whole, least = _whole(kernel, lanes), _least_units(kernel, ranges) * lanes
+    whole, least = _whole(kernel, lanes), min(MOST_THREADS, _least_units(kernel, ranges) * lanes)
     if threads > MOST_THREADS:
         return f"a block has {MOST_THREADS} at most"
     if threads % whole:
