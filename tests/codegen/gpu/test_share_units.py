@@ -14,11 +14,10 @@ from tilec.ir.program import Allocate, Fill, StoreTiles
 def test_units_go_through_steps_together_as_often_as_it_takes(rows):
     """A block has 32 warps at most; each has a row, and all copy what they read of `w`."""
     node = tensor("y[m, n] = sum(k, x[m, k] * w[k, n])", {"m": rows, "n": 32, "k": 12})
-    held = buffer("y_r", "reg", "y[u : u + 1, 0:32]")
-    k, m = "k1*4 : k1*4 + 4", "u : u + 1"
-    tiles = [*load(buffer("w_r", "shared", f"w[{k}, 0:32]")), *load(buffer("x_r", "reg", f"x[{m}, {k}]"))]
-    sums = loop("k1", 3, *tiles, compute(node, "y_r", "_r", True, m=m, k=k))
-    body = loop("u", rows, Allocate(held), Fill("y_r", 0.0), sums, StoreTiles("y", "y_r"), scope="warp")
+    held, m = buffer("y_r", "reg", "y[u : u + 1, 0:32]"), "u : u + 1"
+    tiles = [*load(buffer("w_r", "shared", "w[0:12, 0:32]")), *load(buffer("x_r", "reg", f"x[{m}, 0:12]"))]
+    sums = (Fill("y_r", 0.0), compute(node, "y_r", "_r", True, m=m))
+    body = loop("u", rows, Allocate(held), *tiles, *sums, StoreTiles("y", "y_r"), scope="warp")
     parameters = (whole("x", (rows, 12)), whole("w", (12, 32)), whole("y", (rows, 32)))
     x, w = (np.random.default_rng(0).integers(-4, 5, shape).astype("f4") for shape in ((rows, 12), (12, 32)))
     found, text = emulated(program("rows", parameters, ("y",), (body,)), {"x": x, "w": w}, 32)
