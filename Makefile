@@ -90,7 +90,7 @@ language-models: $(READY) ## decode small language models in the forms of their 
 
 compile-times: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
 compile-times: export PYTHONDONTWRITEBYTECODE :=
-compile-times: $(READY) ## processor seconds of compilations, cold and again, e.g. ARGS="bert-base --device a100"
+compile-times: $(READY) ## processor seconds of compilations, cold and again, e.g. ARGS="bert-base equal-1000 --device a100"
 	@$(BIN)/python -m tests.compile_times $(ARGS)
 
 predicted-plans: $(READY) ## predicted times of the zoo's plans beside those of another checkout, e.g. ARGS="../old bert-base a100"

@@ -1,9 +1,10 @@
-"""`python -m tests.compile_times [MODEL...] [--device DEVICE] [--rounds N]`: processor seconds of compilations.
+"""`python -m tests.compile_times [MODEL...] [--device DEVICE] [--rounds N] [--full]`: processor seconds of compiling.
 
-Prints a table in Markdown, one line a model of the zoo or ONNX file: `tilec compile` with nothing cached but the
+Prints a table in Markdown, one line a model of the zoo, ONNX file, or model that grows (growth.py: `equal-1000`,
+`distinct-300`, `chain-20000`): `tilec compile` with nothing cached but the
 measured machine, the same with `--effort quick`, again in another folder with what the first one cached, with all
 tensors renamed, with one weight changed in the same folder, and with nothing changed; and the commit. Seconds are those
-of all processes, imports included; the median of the rounds.
+of all processes, imports included; the median of the rounds. With --full the first of these alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import onnx
 from onnx import numpy_helper
 
 from docs.provenance import commit_now
+from tests.compile_times.growth import is_growing, write_growing
 from tests.cpu_limit import run_limited
 from tilec import zoo
 from tilec.artifact import cache_folder
@@ -38,12 +40,14 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("models", nargs="*", default=list(zoo.names()))
     parser.add_argument("--device", default="host")
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--full", action="store_true")
     given = parser.parse_args(words)
     measured = list(cache_folder().glob("host-*.yaml"))
-    print(f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}", flush=True)
+    columns = (*COLUMNS[:2], COLUMNS[-1]) if given.full else COLUMNS
+    print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}", flush=True)
     for name in given.models:
-        rows = [_seconds(name, given.device, measured) for _ in range(given.rounds)]
-        cells = [_cell([row[column] for row in rows]) for column in range(len(COLUMNS) - 2)]
+        rows = [_seconds(name, given.device, measured, given.full) for _ in range(given.rounds)]
+        cells = [_cell([row[column] for row in rows]) for column in range(len(columns) - 2)]
         print(f"| {Path(name).stem} | {' | '.join(cells)} | {commit_now()} |", flush=True)
 
 
@@ -52,13 +56,15 @@ def _cell(found: Sequence[float | None]) -> str:
     return f"{median(known):.1f}" if len(known) == len(found) else "failed"
 
 
-def _seconds(name: str, device: str, measured: Sequence[Path]) -> list[float | None]:
-    """Processor seconds of every compilation of a model, None for one that fails."""
+def _seconds(name: str, device: str, measured: Sequence[Path], only_full: bool) -> list[float | None]:
+    """Processor seconds of every compilation of a model, or of the first alone; None for one that fails."""
     with TemporaryDirectory() as there:
         folder = Path(there)
         model = folder / "model.onnx"
         if Path(name).is_file():
             shutil.copyfile(name, model)
+        elif is_growing(name):
+            write_growing(name, model)
         else:
             zoo.export(name, model)
 
@@ -74,6 +80,8 @@ def _seconds(name: str, device: str, measured: Sequence[Path]) -> list[float | N
             return ran.seconds if ran.code == 0 else None
 
         full = compiled("cache", "full")
+        if only_full:
+            return [full]
         quick = compiled("other", "quick", "--effort", "quick")
         again = compiled("cache", "again")
         renamed = compiled("cache", "renamed", of=_renamed(model))
@@ -105,7 +113,9 @@ def _renamed(model: Path) -> Path:
 def _change_weight(model: Path) -> None:
     """Double the largest weight of a model."""
     read = onnx.load(model)
-    weight = max(read.graph.initializer, key=lambda each: each.ByteSize())
+    weight = max(read.graph.initializer, key=lambda each: each.ByteSize(), default=None)
+    if weight is None:
+        return
     weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight) * 2, weight.name))
     onnx.save(read, model)
 
