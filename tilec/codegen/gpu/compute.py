@@ -116,11 +116,7 @@ def _around_points(
 
 def _inside(one: LaneTile) -> list[str]:
     """The head of the block for points that are there."""
-    return _if(one, inside(one.spatial))
-
-
-def _if(one: LaneTile, conditions: Sequence[Expr]) -> list[str]:
-    return [f"if ({one.state.condition(conditions, one.ranges)})"] if conditions else []
+    return one.state.when(inside(one.spatial), one.ranges)
 
 
 def _only_first(one: LaneTile) -> list[str]:
@@ -178,7 +174,9 @@ def _steps(one: LaneTile, accumulator: str, reducer: str) -> None:
     heads = [loop(one.state, *each.outer, one.ranges, unroll=each.name in indexed) for each in one.reduce]
     with one.state.nested([head for head in heads if head]):
         operands = load_operands(one)
-        with one.state.nested([*_unrolled(one, {**step, **one.tile.together}), *_if(one, inside(one.tile.axes))]):
+        with one.state.nested(
+            [*_unrolled(one, {**step, **one.tile.together}), *one.state.when(inside(one.tile.axes), one.ranges)]
+        ):
             value = point_value(one, operands)
             if reducer in ("sum", "prod") and TTYPES[one.ttype].kind == "float":
                 one.state.lines.add(f"{accumulator} {'+' if reducer == 'sum' else '*'}= {value};")

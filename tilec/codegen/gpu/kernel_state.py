@@ -62,6 +62,10 @@ class KernelState:
         """A conjunction as C++; empty when it has no parts."""
         return " && ".join(index_text(part, self.names, ranges) for part in parts)
 
+    def when(self, parts: Sequence[Expr], ranges: KnownRanges) -> list[str]:
+        """The head of a block for where conditions hold; none where they always do."""
+        return [f"if ({self.condition(parts, ranges)})"] if parts else []
+
     def flat(self, buffer: Buffer, index: Sequence[Expr], ranges: KnownRanges) -> Expr:
         """The position of an element in the storage of a buffer in memory; where rows are swizzled before pieces are
         permuted, which leaves the elements of a piece together."""

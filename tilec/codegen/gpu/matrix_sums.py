@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tilec.codegen.gpu.axes import inside
 from tilec.codegen.gpu.c_text import literal, value_type
-from tilec.codegen.gpu.kernel_ir import Axis, MatrixTile
+from tilec.codegen.gpu.kernel_ir import WHOLE, Axis, MatrixTile
 from tilec.codegen.gpu.lane_tile import LaneTile
-from tilec.codegen.gpu.loop_text import counted, loops
+from tilec.codegen.gpu.loop_text import bind, counted, loop, loops, pragma
 from tilec.codegen.gpu.passes.unroll_products import sums_of_instruction
+from tilec.codegen.gpu.ranges import with_ranges
 from tilec.codegen.gpu.scalar_text import loaded, stored
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Binary, Const, Expr
+from tilec.ir.expr import Binary, Const, Expr, Var
+from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit
 
 
@@ -63,6 +66,36 @@ def around_product(one: LaneTile, product: MatrixProduct) -> tuple[Axis, ...]:
     return tuple(each for each in one.spatial if each.name not in (product.rows, product.columns))
 
 
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """The loops over the reductions of a product: their heads, the `positions` of reduce iterators but the depth, how
+    far along that a step is, and the `ranges` inside."""
+
+    heads: tuple[str, ...]
+    positions: Mapping[str, Expr]
+    at: Expr
+    ranges: KnownRanges
+
+
+def along_depth(one: LaneTile, matrix: MatrixTile, *, unroll: bool, constant: bool) -> Depth:
+    """The steps of a product along its depth, inside the loops over other reductions, which are unrolled with `unroll`;
+    with `constant` all steps are."""
+    state, depth, extent = one.state, matrix.product.depth, matrix.unit.depth
+    reduce = tuple(each for each in one.reduce if each.name != depth)
+    bind(state, reduce)
+    lo, hi = next((lo, hi) for name, lo, hi in one.tile.box if name == depth)
+    step = state.names.fresh(f"{state.names[depth]}_s")
+    state.names.assign({f"#{step}": step})
+    width = Binary("+", Binary("-", hi, lo), Const(extent - 1))
+    count = simplify(Binary("//", width, Const(extent)), one.ranges)
+    ranges = with_ranges(one.ranges, {f"#{step}": count})
+    turns = loop(state, f"#{step}", count, ranges, unroll=constant)
+    unrolled = pragma(WHOLE if count == Const(matrix.unroll or 0) else matrix.unroll)
+    heads = (*loops(state, reduce, ranges, unroll=unroll), *((f"{unrolled}{turns}",) if turns else ()))
+    at = Const(0) if count == Const(1) else Var(f"#{step}")
+    return Depth(heads, {each.name: each.position for each in reduce}, _times(at, extent), ranges)
+
+
 def begin_sums(one: LaneTile, sums: Sums, unit: MatrixUnit) -> None:
     """Sums begin at zero, or at what is there when the tile accumulates."""
     state, zero = one.state, literal(0, unit.accumulator)
@@ -86,8 +119,7 @@ def put_sums(one: LaneTile, sums: Sums) -> None:
 
 def _each_sum(one: LaneTile, sums: Sums) -> AbstractContextManager[None]:
     heads = loops(one.state, (sums.vertical, sums.horizontal), one.ranges, unroll=True)
-    guards = one.state.condition(inside(one.spatial), one.ranges)
-    return one.state.nested([*heads, *([f"if ({guards})"] if guards else [])])
+    return one.state.nested([*heads, *one.state.when(inside(one.spatial), one.ranges)])
 
 
 def _text(one: LaneTile, sums: Sums) -> str:

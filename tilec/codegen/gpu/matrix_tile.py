@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilec.codegen.gpu.fragments import Fragment, Part, is_held, load_fragment
-from tilec.codegen.gpu.kernel_ir import WHOLE, Axis, MatrixTile
+from tilec.codegen.gpu.kernel_ir import Axis, MatrixTile
 from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lane_tile import LaneTile
-from tilec.codegen.gpu.loop_text import bind, counted, loop, loops, pragma
-from tilec.codegen.gpu.matrix_sums import Sums, around_product, begin_sums, declare_sums, put_sums
-from tilec.codegen.gpu.ranges import with_ranges
+from tilec.codegen.gpu.loop_text import counted, loops
+from tilec.codegen.gpu.matrix_sums import Sums, along_depth, around_product, begin_sums, declare_sums, put_sums
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Binary, Const, Expr, Var
+from tilec.ir.expr import Binary, Const
 from tilec.ir.matrix_units import MatrixUnit
 
 
@@ -32,22 +31,12 @@ def _steps(one: LaneTile, sums: Sums, spatial: Sequence[Axis], matrix: MatrixTil
     assert unit.left is not None
     assert unit.right is not None
     box = {name: (lo, hi) for name, lo, hi in one.tile.box}
-    reduce = tuple(each for each in one.reduce if each.name != product.depth)
-    bind(state, reduce)
-    lo, hi = box[product.depth]
-    width = simplify(Binary("-", hi, lo), one.ranges)
-    step = state.names.fresh(f"{state.names[product.depth]}_s")
-    state.names.assign({f"#{step}": step})
-    count = simplify(Binary("//", Binary("+", width, Const(unit.depth - 1)), Const(unit.depth)), one.ranges)
-    at = Const(0) if count == Const(1) else Var(f"#{step}")
-    ranges = with_ranges(one.ranges, {f"#{step}": count})
-    positions = {each.name: each.position for each in (*spatial, *reduce)}
-    depth = Part(product.depth, lo, width, unit.depth, _times(at, unit.depth))
     held = any(is_held(one, body) for body in (product.left, product.right))
-    turns = loop(state, f"#{step}", count, ranges, unroll=held)
-    unrolled = pragma(WHOLE if count == Const(matrix.unroll or 0) else matrix.unroll)
-    heads = [*loops(state, reduce, ranges, unroll=False), f"{unrolled}{turns}" if turns else ""]
-    with state.nested([head for head in heads if head]):
+    steps = along_depth(one, matrix, unroll=False, constant=held)
+    positions = {each.name: each.position for each in spatial} | {**steps.positions}
+    lo, hi = box[product.depth]
+    depth = Part(product.depth, lo, simplify(Binary("-", hi, lo), one.ranges), unit.depth, steps.at)
+    with state.nested(steps.heads):
         fragments = []
         for body, name, extent, number, spans, factor in (
             (product.left, product.rows, unit.rows, sums.down, unit.left, 0),
@@ -56,7 +45,7 @@ def _steps(one: LaneTile, sums: Sums, spatial: Sequence[Axis], matrix: MatrixTil
             low, high = box[name]
             across = Part(name, low, simplify(Binary("-", high, low), one.ranges), extent, Const(0))
             fragment = Fragment(body, unit.inputs[factor], across, depth, spans[0], spans[1], number, "ab"[factor])
-            fragments.append(load_fragment(one, fragment, positions, ranges))
+            fragments.append(load_fragment(one, fragment, positions, steps.ranges))
         _multiply_all(state, sums, unit, fragments)
 
 
@@ -68,7 +57,3 @@ def _multiply_all(state: KernelState, sums: Sums, unit: MatrixUnit, fragments: S
         place = f"{sums.name} + ({i} * {sums.across} + {j}) * {sums.each}"
         name = f"t_{unit.name.replace('.', '_')}"
         state.lines.add(f"{name}({place}, {left} + {i} * {left_words}, {right} + {j} * {right_words});")
-
-
-def _times(a: Expr, n: int) -> Expr:
-    return simplify(Binary("*", a, Const(n)))

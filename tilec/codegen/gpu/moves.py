@@ -45,8 +45,8 @@ def _together(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
     at = numbered(upper, lower, vector, state.threads, ranges)
     index, inner = at.index, at.ranges
     turns = _turns(state, at.total, copy.unroll, ranges)
-    own, missing = state.condition(copy.inside, inner), state.condition(copy.present, inner)
-    with state.nested([*turns, *([f"if ({own})"] if own else [])]):
+    missing = state.condition(copy.present, inner)
+    with state.nested([*turns, *state.when(copy.inside, inner)]):
         here, there = state.address(upper, index, inner), state.address(lower, index, inner)
         if copy.arrival == "later":
             size = TTYPES[lower.ttype].bits // 8 * vector

@@ -23,7 +23,7 @@ def move_registers(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
     bind(state, copy.axes)
     inner = axis_ranges(copy.axes, ranges)
     index = [each.position for each in copy.axes]
-    own, missing = state.condition(copy.inside, inner), state.condition(copy.present, inner)
+    own = state.when(copy.inside, inner)
     only = "" if copy.up else state.owner(state.held(copy.upper))
     active = "" if copy.active is None else state.text(copy.active, ranges)
     order = loops(state, copy.axes, ranges, unroll=True)
@@ -31,16 +31,16 @@ def move_registers(state: KernelState, copy: Copy, ranges: KnownRanges) -> None:
         if copy.vector > 1:
             variable, count = last_neighbours(copy.axes)
             turns = loop(state, variable, Const(count), ranges, unroll=True, step=copy.vector)
-            guards = [turns if copy.vector < count else "", f"if ({own})" if own else ""]
-            with state.nested([*order[:-1], *(head for head in guards if head)]):
+            with state.nested([*order[:-1], *([turns] if copy.vector < count else []), *own]):
                 _vector_move(state, copy, index, inner)
         else:
             with state.nested(order):
                 register = element(state, copy.upper, [each.slot for each in copy.axes], inner)
                 address = state.address(copy.lower, index, inner)
-                with state.nested([f"if ({own})"] if own else []):
+                with state.nested(own):
                     if copy.up:
-                        state.lines.add(f"{register} = {loaded_element(state, copy, address, missing)};")
+                        present = state.condition(copy.present, inner)
+                        state.lines.add(f"{register} = {loaded_element(state, copy, address, present)};")
                     else:
                         store_element(state, copy, address, register)
 

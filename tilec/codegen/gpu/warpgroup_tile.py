@@ -19,9 +19,8 @@ from typing import NoReturn
 from tilec.codegen.gpu.index_text import is_multiple
 from tilec.codegen.gpu.kernel_ir import MatrixTile, Spread
 from tilec.codegen.gpu.lane_tile import LaneTile
-from tilec.codegen.gpu.loop_text import bind, loop, loops
-from tilec.codegen.gpu.matrix_sums import around_product, begin_sums, declare_sums, put_sums
-from tilec.codegen.gpu.ranges import with_ranges
+from tilec.codegen.gpu.loop_text import loops
+from tilec.codegen.gpu.matrix_sums import along_depth, around_product, begin_sums, declare_sums, put_sums
 from tilec.codegen.gpu.warpgroup_instructions import WarpgroupInstruction
 from tilec.errors import UnsupportedError
 from tilec.ir.algebra import linear_form, simplify
@@ -59,18 +58,12 @@ def multiply_by_warpgroups(one: LaneTile, matrix: MatrixTile, meanwhile: Callabl
         sums = declare_sums(one, matrix)
         begin_sums(one, sums, unit)
         state.lines.add(f"t_warpgroup_fence({sums.name});")
-        reduce = tuple(each for each in one.reduce if each.name != product.depth)
-        bind(state, reduce)
-        step = state.names.fresh(f"{state.names[product.depth]}_s")
-        state.names.assign({f"#{step}": step})
-        count = simplify(Binary("//", tile.width(product.depth), Const(unit.depth)), one.ranges)
-        ranges = with_ranges(one.ranges, {f"#{step}": count})
-        at = Const(0) if count == Const(1) else Var(f"#{step}")
-        depth = Binary("+", tile.box[product.depth][0], Binary("*", at, Const(unit.depth)))
-        positions = {each.name: each.position for each in (*around, *reduce)} | tile.begin | {product.depth: depth}
-        heads = [*loops(state, reduce, ranges, unroll=True), loop(state, f"#{step}", count, ranges, unroll=True)]
-        with state.nested([head for head in heads if head]):
-            left, right = (_described(one, factor, positions, ranges) for factor in tile.factors)
+        steps = along_depth(one, matrix, unroll=True, constant=True)
+        depth = Binary("+", tile.box[product.depth][0], steps.at)
+        positions = {each.name: each.position for each in around} | {**steps.positions, **tile.begin}
+        positions[product.depth] = depth
+        with state.nested(steps.heads):
+            left, right = (_described(one, factor, positions, steps.ranges) for factor in tile.factors)
             state.lines.add(f"{instruction.name}({sums.name}, {left}, {right});")
         state.lines.add("t_commit_products();")
         meanwhile()
