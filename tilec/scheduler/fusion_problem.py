@@ -206,7 +206,7 @@ class FusionProblem:
         if known is None and self.cache.kept is not None and (known := self.cache.kept.registers(key)) is not None:
             self.cache.registers[key] = known
         if known is None:
-            known = register_options(part, self.graph, self.constants, self.target, self.numbers, within)
+            known = register_options(part, self.graph, self.constants, self.target, self.numbers, within, self.further)
             self.cache.registers[key] = known
             return known
         return tuple(replace(tile, vector=self.vector_of_tile(number, tile)) for tile in known)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from math import prod
 
 from tilec.ir.expr import accesses, operands
 from tilec.ir.graph import Graph, Node
@@ -30,10 +32,12 @@ def register_options(
     target: TargetModel,
     numbers: Candidates,
     within: Mapping[str, int] | None = None,
+    further: Sequence[Candidates] = (),
 ) -> tuple[RegisterTile, ...]:
     """The register tiles of a part that the search tries, the largest first.
 
-    Where units of the highest level run side by side, smaller tiles may keep more of them busy.
+    Where units of the highest level run side by side, smaller tiles may keep more of them busy. Weights that are packed
+    in panels are so for all sizes: a tile is as wide along them as is good at the `further` ones, too.
     """
     chain = product_chain(part, graph, target)
     if chain is not None:
@@ -55,12 +59,41 @@ def register_options(
         for matrix in [matrix for matrix in choices if not matrix.unit.reads_memory][:1]
     ]
     tiles += [
-        register_tile(part, graph, constants, each, numbers, within, held=held)
+        _of_shared_width(
+            partial(register_tile, part, graph, constants, each, within=within, held=held), numbers, further
+        )
         for each in targets
         for held in held_options(part, graph, constants, each)
     ]
     tiles += streamed_tiles(part, graph, constants, target, numbers)
     return tuple({(tuple(tile.sizes.items()), tile.held, tile.unit, tile.streamed): tile for tile in tiles}.values())
+
+
+def _of_shared_width(
+    tile_at: Callable[..., RegisterTile], numbers: Candidates, further: Sequence[Candidates]
+) -> RegisterTile:
+    """The tile at some sizes, as wide along panels as is best for these and the further ones together: each counts by
+    how many times the cycles of its own best tile it takes."""
+    own = tile_at(numbers)
+    if not own.panelled or not further:
+        return own
+    best = [own, *(tile_at(each) for each in further)]
+    widths = dict.fromkeys(each.sizes[each.along] for each in best if each.panelled and each.along == own.along)
+    if len(widths) == 1:
+        return own
+    made = {
+        width: [tile_at(each, decided={own.vector.iterator: width}) for each in (numbers, *further)] for width in widths
+    }
+
+    def lost(width: int) -> float:
+        return sum(_cycles(tile) / _cycles(least) for tile, least in zip(made[width], best, strict=True))
+
+    return made[min(widths, key=lost)][0]
+
+
+def _cycles(tile: RegisterTile) -> float:
+    """Cycles of a point of a tile."""
+    return tile.cycles / prod(tile.sizes.values())
 
 
 def held_options(
