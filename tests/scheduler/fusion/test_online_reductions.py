@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,21 +13,26 @@ import pytest
 from tests.codegen.cpu.running import AVX2, Batch, close
 from tests.scheduler.graphs import make_graph
 from tests.scheduler.rescaled import normalized
-from tests.scheduler.running import Arrays, device, illegal, run_plan, tiny
+from tests.scheduler.running import Arrays, device, illegal, problem_of, run_plan, tiny
 from tilec.importer import import_model
 from tilec.ir.expr import Const, operands
 from tilec.ir.graph import Graph
+from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Group, Plan
 from tilec.lower.checks.check_plan import overflows, problems
 from tilec.lower.lowering import lower
+from tilec.scheduler.fusion import online_reductions
 from tilec.scheduler.schedule import schedule
+from tilec.scheduler.target_model import target_model_of
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 
 FULL = ScheduleOptions(fusion="full")
 
 
-def attention(rows: int, keys: int, width: int = 4, scores: str = "S[m, n] * 0.5 + M[m, n]") -> Graph:
+def attention(
+    rows: int | str, keys: int, width: int = 4, scores: str = "S[m, n] * 0.5 + M[m, n]", ttype: str = "f32"
+) -> Graph:
     extents = {"m": rows, "n": keys, "k": width, "d": width}
     texts = [
         "S[m, n] = sum(k, Q[m, k] * K[n, k])",
@@ -37,10 +43,12 @@ def attention(rows: int, keys: int, width: int = 4, scores: str = "S[m, n] * 0.5
         "R[m, n] = E[m, n] / Z[m]",
         "O[m, d] = sum(n, R[m, n] * V[n, d])",
     ]
-    inputs: dict[str, Sequence[int]] = {"Q": (rows, width), "K": (keys, width), "V": (keys, width)}
+    inputs: dict[str, Sequence[int | str]] = {"Q": (rows, width), "K": (keys, width), "V": (keys, width)}
     if "M[" in scores:
         inputs["M"] = (rows, keys)
-    return make_graph(inputs, [(text, extents) for text in texts], ["O"])
+    symbols = [rows] if isinstance(rows, str) else []
+    types = dict.fromkeys("QKVMSPXEZRO", ttype)
+    return make_graph(inputs, [(text, extents) for text in texts], ["O"], ttypes=types, symbols=symbols)
 
 
 def arrays_of(graph: Graph, seed: int = 0) -> Arrays:
@@ -105,6 +113,19 @@ def test_long_attention_is_one_group_on_a_gpu() -> None:
 
 
 @pytest.mark.feature("W09", "W10")
+@pytest.mark.parametrize(("rows", "sizes"), [(64, [7]), (1, None)])
+def test_products_follow_one_another_in_registers_where_there_are_rows_for_a_unit(
+    rows: int, sizes: list[int] | None
+) -> None:
+    """Those of a decoder's step, which has one, have no tile of whole fragments."""
+    graph = attention("rows", 4096, 64, ttype="f16")
+    problem = problem_of(graph, target_model_of(device("a100")))
+    problem = replace(problem, numbers=Candidates({"rows": rows}))
+    ((chain, _),) = online_reductions._chains(problem, 1)
+    held = online_reductions._held(problem, chain)
+    assert (held and [len(part) for part in held.parts]) == sizes
+
+
 def test_long_attention_is_one_group_above_a_host_memory() -> None:
     plan = planned(attention(65_536, 65_536, 64, "S[m, n] * 0.125"), device("a100-host"))
     (group,) = plan.groups

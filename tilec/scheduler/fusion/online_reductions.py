@@ -29,6 +29,7 @@ from tilec.scheduler.refusals import edge_name
 from tilec.scheduler.search_cache import Part
 from tilec.scheduler.state import GroupSet, Members, SearchState, SearchStep
 from tilec.scheduler.tiling.product_chains import product_chain
+from tilec.scheduler.tiling.register_options import register_options
 from tilec.scheduler.trace import Trace
 
 
@@ -118,7 +119,7 @@ def _gaining(
 
 def _held(region: FusionProblem, chain: SharedReductions) -> FusionProblem | None:
     """A region whose loop is one part, which begins with a product that only the loop reads and ends with another one,
-    so that nothing between them is stored; None without such products."""
+    so that nothing between them is stored; None without such products, or where a unit of matrices has more rows."""
     inside = sorted({region.home[name] for name in chain.inside})
     loop = tuple(node for number in inside for node in region.parts[number])
     if (
@@ -131,9 +132,12 @@ def _held(region: FusionProblem, chain: SharedReductions) -> FusionProblem | Non
         readers = {n for node in part for n in region.users.get(node.name, ())}
         if number in inside or not readers or not readers <= set(inside) or not region.outputs.isdisjoint(_names(part)):
             continue
-        if product_chain((*part, *loop), region.graph, region.target) is not None:
+        joined, graph, target = (*part, *loop), region.graph, region.target
+        if product_chain(joined, graph, target) is None:
+            continue
+        if register_options(joined, graph, region.constants, target, region.numbers):
             parts = [each for n, each in enumerate(region.parts) if n not in (*inside, number)]
-            parts.append((*part, *loop))
+            parts.append(joined)
             order = execution_order(needs_of(parts), range(len(parts)))
             return replace(region, parts=tuple(parts[i] for i in order))
     return None
