@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import tvm
 
 from tests.cpu_models import write_manifest
 from tilec.abi.manifest import TensorSpec
@@ -25,9 +24,12 @@ from tilec.ir.program import Program
 from tilec.ir.types import TTYPES
 from tilec.runtime.session import load
 from tilec.spec.device import Target
+from tilec.spec.host import read_host
 
 Array = np.ndarray
-HOST = Target(backend="cpu", processor=str(tvm.get_global_func("target.llvm_get_system_cpu")()))
+HOST = Target(backend="cpu", processor=read_host().processor, features=read_host().features)
+"""This machine. LLVM's name for its processor may be that of one with fewer instructions, behind a hypervisor."""
+
 AVX512, AVX2, NEON = CpuTarget(64, 32), CpuTarget(32, 16), CpuTarget(16, 32)
 
 
