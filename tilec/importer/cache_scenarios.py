@@ -66,8 +66,8 @@ def with_cache_scenarios(graph: Graph) -> Graph:
 
 def _caches(graph: Graph) -> Iterator[_Rows]:
     """The sizes of every cache, of those of one size in the model only the first."""
-    lengths = {port.name: graph.tensors[port.tensor].shape for port in graph.inputs}
-    told = {room.tensor: lengths[room.told_by][0] for room in graph.rooms}
+    ports = {port.name: port.tensor for port in graph.inputs}
+    told = {room.tensor: graph.tensors[ports[room.told_by]].shape[0] for room in graph.rooms}
     updates = [update for call in graph.calls for update, _ in call.updated]
     for update in updates:
         sizes = _sizes_in_place(graph, update.rows, update.state, told.get(update.state))
