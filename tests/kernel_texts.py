@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.replay.plans import FOLDER as GOLDEN
+from tilec.artifact.document import read_artifact
 from tilec.codegen.gpu.printed_kernel import printed_kernel
 from tilec.codegen.gpu.target import GpuTarget
 from tilec.codegen.kernels import variants_alone
@@ -27,11 +28,16 @@ DEVICES = ("a100", "mi250")
 
 
 def kernel_texts(plan: Plan) -> Iterator[tuple[str, str]]:
-    """(kernel, its text with its launch) of a plan; the reason where a kernel has no text."""
+    """(kernel, its text with its launch) of a plan; the reason where a kernel has no text. Of groups that share one,
+    whose texts have other names, the first is taken."""
+    seen = set[str]()
     target = GpuTarget.of(resolve_device(plan.device), CodegenOptions())
     for group in plan.groups:
         for alone, _ in variants_alone(plan, group):
             (variant,) = alone.variants
+            if variant.kernel in seen:
+                continue
+            seen.add(variant.kernel)
             program = lower(group, variant, plan)
             try:
                 printed = printed_kernel(program, plan, alone, target)
@@ -50,8 +56,10 @@ def main(arguments: list[str]) -> int:
     goldens = sorted(file for device in DEVICES for file in GOLDEN.glob(f"*.{device}.json"))
     same, new, other = 0, 0, list[Path]()
     for file in (*goldens, *plans):
-        name = file.stem if file in goldens else file.parent.name
-        plan = plan_from_json(json.loads(file.read_text(encoding="utf-8")), file.name)
+        golden = file in goldens
+        name = file.stem if golden else file.parent.name
+        body = json.loads(file.read_text(encoding="utf-8")) if golden else read_artifact(file, "plan").body
+        plan = plan_from_json(body, file.name)
         for kernel, text in kernel_texts(plan):
             kept = folder / name / f"{kernel}.cu"
             if not kept.exists():

@@ -6,9 +6,9 @@ import numpy as np
 
 from tests.emulator.kernels import built, region
 from tests.programs import DRAM, buffer, compute, load, loop, tensor, whole
-from tilec.codegen.gpu.kernel import print_kernel
 from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.pipeline import lower_kernel
+from tilec.codegen.gpu.print.kernel import print_kernel
 from tilec.emulator import ORDERS, Shape
 from tilec.ir.expr import constant_value
 from tilec.ir.known_ranges import KnownRanges

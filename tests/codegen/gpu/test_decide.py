@@ -12,10 +12,10 @@ from scheduler.running import device
 
 from tilec.codegen.backend import backend_of
 from tilec.codegen.gpu.decisions import Decisions
-from tilec.codegen.gpu.kernel import print_kernel
 from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import tiles
 from tilec.codegen.gpu.pipeline import lower_kernel
+from tilec.codegen.gpu.print.kernel import print_kernel
 from tilec.codegen.gpu.printed_kernel import printed_kernel
 from tilec.codegen.gpu.target import GpuTarget
 from tilec.errors import UnsupportedError

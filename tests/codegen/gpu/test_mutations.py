@@ -9,9 +9,9 @@ from scheduler.running import device
 from tests.codegen.gpu.kernels import HEAD, shape_of
 from tests.codegen.gpu.mutations import mutants
 from tests.emulator.kernels import HEADER, emulator_cache, needs_compiler, region
-from tilec.codegen.gpu.kernel import print_kernel
 from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.pipeline import lower_kernel
+from tilec.codegen.gpu.print.kernel import print_kernel
 from tilec.codegen.gpu.verify_kernel import check_kernel
 from tilec.emulator import ORDERS, EmulatedKernel, build_kernels
 from tilec.ir.evaluate import evaluate

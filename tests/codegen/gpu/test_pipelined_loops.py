@@ -9,9 +9,9 @@ from tests.codegen.gpu.kernels import HEAD, emulated, program, shape_of
 from tests.codegen.gpu.mutations import mutants
 from tests.emulator.kernels import built, needs_compiler, region
 from tests.programs import buffer, compute, load, loop, tensor, whole
-from tilec.codegen.gpu.kernel import print_kernel
 from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.pipeline import lower_kernel
+from tilec.codegen.gpu.print.kernel import print_kernel
 from tilec.codegen.gpu.verify_kernel import check_kernel
 from tilec.emulator import ORDERS
 from tilec.ir.known_ranges import KnownRanges

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilec.codegen.gpu.guards import below
-from tilec.codegen.gpu.kernel_ir import LANE, Axis, KernelIR, Tile
+from tilec.codegen.gpu.kernel_ir import Axis, KernelIR, Tile
+from tilec.codegen.gpu.kernel_names import LANE
 from tilec.codegen.gpu.lanes import Lanes, axis_lanes, upper
 from tilec.codegen.gpu.ranges import with_ranges
 from tilec.errors import UnsupportedError

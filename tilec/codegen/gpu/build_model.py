@@ -14,9 +14,9 @@ from tilec.artifact import digest_bytes, encode, write_bytes
 from tilec.codegen.backend import Observe
 from tilec.codegen.gpu import hipcc, nvrtc
 from tilec.codegen.gpu.compiled import Compiled
-from tilec.codegen.gpu.kernel import KernelText
 from tilec.codegen.gpu.kernel_ir import KernelIR
 from tilec.codegen.gpu.kernel_text import kernel_text
+from tilec.codegen.gpu.print.kernel import KernelText
 from tilec.codegen.gpu.printed_kernel import printed_kernel
 from tilec.codegen.gpu.target import GpuTarget
 from tilec.codegen.kernels import Kernels

@@ -8,11 +8,11 @@ from math import prod
 
 from tilec.codegen.gpu.decisions import Decisions, reduced_in
 from tilec.codegen.gpu.kernel_ir import Copy, For, KernelIR, Tile, steps, tiles
+from tilec.codegen.gpu.passes.approximate_functions import FAST
 from tilec.codegen.gpu.passes.block_tiles import HELD
 from tilec.codegen.gpu.passes.choose_launch import wrong_threads
 from tilec.codegen.gpu.passes.unroll_loops import AHEAD, streams
 from tilec.codegen.gpu.passes.vectorize_copies import ASYNCHRONOUS
-from tilec.codegen.gpu.scalar_text import FAST
 from tilec.ir.expr import constant_value
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.plan import Refusal, Variant

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from tilec.codegen.gpu.axes import inside
 from tilec.codegen.gpu.guards import between
-from tilec.codegen.gpu.index_text import is_multiple
-from tilec.codegen.gpu.kernel_ir import THREAD, Axis, Copy
+from tilec.codegen.gpu.index_facts import is_multiple
+from tilec.codegen.gpu.kernel_ir import Axis, Copy
+from tilec.codegen.gpu.kernel_names import THREAD
 from tilec.codegen.gpu.ranges import with_ranges
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value, substitute

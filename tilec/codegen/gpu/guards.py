@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tilec.codegen.gpu.index_text import at_least, known_divisor
+from tilec.codegen.gpu.index_facts import at_least, known_divisor
 from tilec.ir.algebra import bounds_of, linear_form, simplify
 from tilec.ir.expr import Binary, Const, Expr, variables
 from tilec.ir.known_ranges import KnownRanges

@@ -7,22 +7,19 @@ arrays that passes add have names that begin with `#`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from tilec.codegen.gpu.fragments import Described, Fragment
+from tilec.codegen.gpu.kernel_names import UNIT
 from tilec.codegen.gpu.lanes import LaneMap
-from tilec.ir.expr import Access, Binary, Const, Expr, Scalar, TensorExpr, Var
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Access, Binary, Const, Expr, Scalar, TensorExpr
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Buffer
-
-LANE, UNIT, THREAD = Var("#lane"), Var("#unit"), Var("#tid")
-"""The lane within its unit, the unit and the thread within the block."""
-
-TURN = Var("#u")
-"""The iteration of a nest that a unit takes where it takes several."""
 
 WHOLE = 0
 """Of `unroll`: all turns of a loop."""
@@ -138,8 +135,8 @@ class Barrier:
 @dataclass(frozen=True, slots=True)
 class MatrixTile:
     """A tile as a unit of matrices computes it: so many instructions `down` its rows and `across` its columns in steps
-    along the depth, which are unrolled so often. The warps of a group, where several execute an instruction together,
-    have iterations of the loop `warps` that follow one another."""
+    along the depth, which are unrolled so often, with rows and columns read as `factors` tell. The warps of a group,
+    where several execute an instruction together, have iterations of the loop `warps` that follow one another."""
 
     unit: MatrixUnit
     product: MatrixProduct
@@ -147,6 +144,7 @@ class MatrixTile:
     down: int = 0
     across: int = 0
     unroll: Unroll = None
+    factors: tuple[Fragment | Described, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +221,14 @@ class Spread:
     variable: str
     extent: Expr
     stripe: int = 1
+
+
+def iterations(extents: Sequence[Expr]) -> Expr:
+    """The product of extents."""
+    total: Expr = Const(1)
+    for extent in extents:
+        total = simplify(Binary("*", total, extent))
+    return total
 
 
 @dataclass(frozen=True, slots=True)

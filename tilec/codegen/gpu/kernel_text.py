@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from tilec.codegen.gpu.fragments import Fragment
 from tilec.codegen.gpu.kernel_ir import (
     WHOLE,
     Barrier,
@@ -86,10 +87,13 @@ def step_text(kernel: KernelIR, step: Step) -> str:
 
 
 def _points(step: Tile) -> str:
-    """What a lane does together, in order: `2 x 4 instructions`, `64 points together, x 4 at once ahead`."""
+    """What a lane does together, in order: `2 x 4 instructions of rows and columns`, or `64 points together` with
+    operands `ahead`."""
     matrix, points = step.matrix, prod(step.together.values())
     if matrix is not None:
-        return f", {matrix.down} x {matrix.across} instructions{_unrolled(matrix.unroll)}"
+        loads = [each.load if isinstance(each, Fragment) else "memory" for each in matrix.factors]
+        factors = f" of {loads[0]} and {loads[1]}" if loads else ""
+        return f", {matrix.down} x {matrix.across} instructions{factors}{_unrolled(matrix.unroll)}"
     ahead = "".join(f", {each.access.tensor}{_vector(each.vector, '')} ahead" for each in step.ahead)
     return f"{f', {points} points together' if points > 1 else ''}{ahead}{_vector(step.vector)}"
 

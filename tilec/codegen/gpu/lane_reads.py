@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tilec.codegen.gpu.index_text import is_data_dependent
+from tilec.codegen.gpu.index_facts import is_data_dependent
 from tilec.codegen.gpu.kernel_ir import Tile
 from tilec.codegen.gpu.lanes import LaneMap, factor_map, product_map
 from tilec.ir.algebra import bounds_of, simplify

@@ -15,6 +15,7 @@ from tilec.codegen.gpu.passes.lower_program import lower_program
 from tilec.codegen.gpu.passes.matrix_units import matrix_units
 from tilec.codegen.gpu.passes.pipeline_copies import pipeline_copies
 from tilec.codegen.gpu.passes.publish_stores import publish_stores
+from tilec.codegen.gpu.passes.read_factors import read_factors
 from tilec.codegen.gpu.passes.share_units import share_units
 from tilec.codegen.gpu.passes.unroll_loops import unroll_loops
 from tilec.codegen.gpu.passes.unroll_products import unroll_products
@@ -67,6 +68,9 @@ KERNEL_PASSES = (
         "A lane computes neighbours together; operands that several points read are loaded ahead of them.", block_tiles
     ),
     KernelPass("Steps of a product are unrolled as far as there are registers for their fragments.", unroll_products),
+    KernelPass(
+        "Lanes load four fragments at once where rows of 16 bytes lie in shared memory, or words.", read_factors
+    ),
     KernelPass("Loops in which units load registers from memory of the device are unrolled.", unroll_loops),
     KernelPass(
         "A fence stands in front of barriers where instructions read shared memory asynchronously.", publish_stores

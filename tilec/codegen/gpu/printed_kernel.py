@@ -7,9 +7,9 @@ from functools import lru_cache
 from tilec.codegen.code_decisions import foreign_decisions
 from tilec.codegen.gpu.check_decisions import check_decisions
 from tilec.codegen.gpu.decisions import OWN, Decisions
-from tilec.codegen.gpu.kernel import KernelText, print_kernel
 from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.pipeline import Observe, lower_kernel
+from tilec.codegen.gpu.print.kernel import KernelText, print_kernel
 from tilec.codegen.gpu.target import GpuTarget
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.plan import Group, Plan

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tilec.codegen.gpu.kernel_ir import LANE, THREAD, TURN, UNIT, For, If, KernelIR, Let, Nested, Step, Tile, Units
+from tilec.codegen.gpu.kernel_ir import For, If, KernelIR, Let, Nested, Step, Tile, Units
+from tilec.codegen.gpu.kernel_names import LANE, THREAD, TURN, UNIT
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr
 from tilec.ir.known_ranges import KnownRanges, shared_ranges

@@ -2,7 +2,8 @@
 
 Axes are those of a box, or of an array, and of its lanes; points that are computed together are those of whole loops,
 operands that are loaded ahead move with these; what is moved at once lies side by side, at multiples of its size, and
-is there as a whole; copies are guarded where their windows end; instructions cover the sums of a product.
+is there as a whole; copies are guarded where their windows end; instructions cover the sums of a product, and read its
+factors as these lie.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from tilec.codegen.gpu.copy_windows import (
     rows_divide,
     side_by_side,
 )
+from tilec.codegen.gpu.fragments import sums_of_instruction
 from tilec.codegen.gpu.guards import depend
 from tilec.codegen.gpu.kernel_ir import Ahead, Copy, Fill, KernelIR, MatrixTile, Tile
 from tilec.codegen.gpu.kernel_text import step_text
-from tilec.codegen.gpu.passes.unroll_products import sums_of_instruction
+from tilec.codegen.gpu.passes.read_factors import factors_of
 from tilec.codegen.gpu.ranges import of_body, steps_inside
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Expr, constant_value, substitute
@@ -55,7 +57,7 @@ def _tile(kernel: KernelIR, tile: Tile, ranges: KnownRanges) -> Iterator[str]:
         yield "its lanes go along other axes than those of its box"
         return
     if tile.matrix is not None:
-        yield from _instructions(tile, tile.matrix)
+        yield from _instructions(kernel, tile, tile.matrix, ranges)
         return
     spatial = tile.axes[: len(tile.expr.spatial)]
     loops = {name: constant_value(n) for name, n in [*(a.outer for a in spatial), *(a.inner for a in spatial)]}
@@ -91,12 +93,14 @@ def _ahead(tile: Tile, ahead: Ahead, ranges: KnownRanges) -> Iterator[str]:
             yield _APART
 
 
-def _instructions(tile: Tile, matrix: MatrixTile) -> Iterator[str]:
+def _instructions(kernel: KernelIR, tile: Tile, matrix: MatrixTile, ranges: KnownRanges) -> Iterator[str]:
     """The rules of a product."""
     slots = {each.name: (constant_value(each.outer[1]) or 0) * each.inner[1] for each in tile.axes}
     rows, columns = sums_of_instruction(matrix.unit)
     if rows * matrix.down < slots[matrix.product.rows] or columns * matrix.across < slots[matrix.product.columns]:
         yield f"{matrix.down} x {matrix.across} instructions do not cover it"
+    elif matrix.factors != factors_of(kernel, tile, matrix, ranges):
+        yield "its factors are read otherwise than they lie"
 
 
 def _registers(kernel: KernelIR, copy: Copy, ranges: KnownRanges) -> Iterator[str]:

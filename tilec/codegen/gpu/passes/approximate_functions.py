@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import KernelIR, tiles
-from tilec.codegen.gpu.scalar_text import FAST
 from tilec.ir.expr import Binary, Call, walk
 from tilec.ir.types import HALVES, TTYPES
+
+FAST = frozenset({"exp", "erf", "sigmoid", "/"})
+"""What tile.h also has with the few instructions that results of half precision need."""
 
 
 def approximate_functions(kernel: KernelIR, context: KernelContext) -> KernelIR:

@@ -9,7 +9,7 @@ from math import prod
 from tilec.codegen.gpu.axes import axis_ranges, innermost, inside, tile_axes
 from tilec.codegen.gpu.copy_windows import WIDEST, contiguous, side_by_side
 from tilec.codegen.gpu.guards import depend
-from tilec.codegen.gpu.index_text import is_data_dependent
+from tilec.codegen.gpu.index_facts import is_data_dependent
 from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import Ahead, Axis, KernelIR, Step, Tile
 from tilec.codegen.gpu.lane_reads import guarded_accesses

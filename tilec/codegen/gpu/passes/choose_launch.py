@@ -8,9 +8,8 @@ from dataclasses import replace
 from math import prod
 
 from tilec.codegen.gpu.kernel_context import KernelContext
-from tilec.codegen.gpu.kernel_ir import For, KernelIR, Launch, Nested, Step, Tile, Units, steps, tiles
+from tilec.codegen.gpu.kernel_ir import For, KernelIR, Launch, Nested, Step, Tile, Units, iterations, steps, tiles
 from tilec.codegen.gpu.lane_registers import FREE, registers_of, threads_with
-from tilec.codegen.gpu.passes.lower_program import iterations
 from tilec.codegen.gpu.passes.share_units import acts_together
 from tilec.ir.address_spaces import places
 from tilec.ir.algebra import bounds_of

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tilec.codegen.gpu.index_facts import is_data_dependent
 from tilec.codegen.gpu.kernel_ir import (
     Arrival,
     Barrier,
@@ -18,21 +19,23 @@ from tilec.codegen.gpu.kernel_ir import (
     Tile,
     Units,
     Wait,
+    iterations,
 )
 from tilec.errors import UnsupportedError
 from tilec.ir import program as of
-from tilec.ir.algebra import simplify
-from tilec.ir.expr import Access, Binary, Const, Expr, rebuild, variables
+from tilec.ir.expr import Access, Expr, TensorExpr, accesses, rebuild, variables
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.lifetimes import is_asynchronous, statements
 from tilec.ir.program import Allocate, Buffer, ComputeTile, LoadTiles, Loop, Program, Statement, StoreTiles
 from tilec.ir.scopes import scope_of
 from tilec.ir.storage import position
+from tilec.ir.types import TTYPES
 
 
 def lower_program(program: Program) -> KernelIR:
     """The kernel of a tile program. Raises UnsupportedError for what has no GPU code."""
     _check_levels(program)
+    _check_types(program)
     nest, body = _grid(program)
     parameters = tuple(_placed(parameter, program) for parameter in program.parameters)
     lowering = _Lowering(program, {parameter.name: parameter for parameter in parameters})
@@ -98,14 +101,6 @@ def _shapes(program: Program) -> dict[str, tuple[Expr, ...]]:
     return shapes
 
 
-def iterations(extents: Sequence[Expr]) -> Expr:
-    """The product of extents."""
-    total: Expr = Const(1)
-    for extent in extents:
-        total = simplify(Binary("*", total, extent))
-    return total
-
-
 def _spread(loop: Loop) -> Spread:
     return Spread(loop.variable, loop.extent, loop.stripe)
 
@@ -150,6 +145,7 @@ class _Lowering:
                 raise UnsupportedError(f"units that combine {name} in memory have no GPU code", hint="Let one reduce.")
             case ComputeTile(expr, box, name, operands, accumulate, unit):
                 read = tuple((tensor, named[each]) for tensor, each in operands)
+                _check_gathers(expr, dict(read))
                 return [Tile(expr, box, named[name], read, accumulate, unit)]
         raise AssertionError(statement)
 
@@ -179,6 +175,23 @@ class _Lowering:
         own = around | {each.variable for each in nest}
         body = self.steps(nest[-1].body, own, serial=False)
         return Units(tuple(map(_spread, nest)), body, iterations([each.extent for each in nest]))
+
+
+def _check_types(program: Program) -> None:
+    inside = (s.buffer for s in statements(program.body) if isinstance(s, Allocate))
+    coded = next((each.ttype for each in (*program.parameters, *inside) if TTYPES[each.ttype].coded), None)
+    if coded is not None:
+        raise UnsupportedError(f"GPU code holds no elements of type {coded}", hint="Decode them in the graph.")
+
+
+def _check_gathers(expr: TensorExpr, read: Mapping[str, Buffer]) -> None:
+    for access in accesses(expr.value):
+        buffer = read[access.tensor]
+        if buffer.swizzle and any(map(is_data_dependent, access.index)):
+            raise UnsupportedError(
+                f"data index {buffer.tensor}, whose rows at {buffer.level} are swizzled",
+                hint="Leave its swizzle out of the plan.",
+            )
 
 
 def _free_variables(body: Sequence[Statement]) -> frozenset[str]:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from math import prod
 
 from tilec.codegen.gpu.decisions import Decisions
+from tilec.codegen.gpu.fragments import sums_of_instruction
 from tilec.codegen.gpu.kernel_context import KernelContext
 from tilec.codegen.gpu.kernel_ir import Axis, KernelIR, MatrixTile, Step, Tile, Unroll
 from tilec.codegen.gpu.rewrite import rewritten
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, accesses, constant_value
 from tilec.ir.known_ranges import KnownRanges
-from tilec.ir.matrix_units import MatrixUnit
 from tilec.ir.types import TTYPES
 from tilec.spec.machine_costs import GpuCosts
 
@@ -53,13 +53,6 @@ def _instructions(
         return replace(matrix, unroll=_unroll(steps, matrix, rows * columns, kernel.launched.lanes))
     unroll, rest = divmod(decisions.points(tile.expr.tensor).get(matrix.product.depth, 0), unit.depth)
     return replace(matrix, unroll=unroll if unroll and steps and not rest and steps % unroll == 0 else None)
-
-
-def sums_of_instruction(unit: MatrixUnit) -> tuple[int, int]:
-    """Sums of a lane along rows and columns of an instruction, of one for a group of warps in the least width."""
-    rows, columns = unit.sums
-    width = columns.lanes * columns.vector if unit.reads_memory else unit.columns
-    return unit.rows // rows.lanes, width // columns.lanes
 
 
 def _slots(axis: Axis) -> int:

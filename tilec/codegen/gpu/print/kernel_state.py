@@ -7,10 +7,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from tilec.codegen.gpu.c_text import Lines, Names, storage_type
-from tilec.codegen.gpu.index_text import index_text, is_data_dependent, unwrapped
-from tilec.codegen.gpu.kernel_ir import LANE, THREAD, UNIT, Declare, KernelIR
+from tilec.codegen.gpu.index_facts import is_data_dependent
+from tilec.codegen.gpu.kernel_ir import Declare, KernelIR
+from tilec.codegen.gpu.kernel_names import LANE, THREAD, UNIT
 from tilec.codegen.gpu.lanes import LaneMap, array_shape, idle_lanes
+from tilec.codegen.gpu.print.c_text import Lines, Names, storage_type
+from tilec.codegen.gpu.print.index_text import index_text, unwrapped
 from tilec.ir.address_spaces import address_spaces, place_bytes
 from tilec.ir.algebra import linear_form, simplify
 from tilec.ir.expr import Binary, Const, Expr, constant_value

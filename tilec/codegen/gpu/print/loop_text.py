@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilec.codegen.gpu.kernel_ir import WHOLE, Axis, Unroll
-from tilec.codegen.gpu.kernel_state import KernelState
+from tilec.codegen.gpu.print.kernel_state import KernelState
 from tilec.ir.expr import Const, Expr
 from tilec.ir.known_ranges import KnownRanges
 

@@ -9,8 +9,7 @@ from math import inf, isinf, isnan
 
 import numpy as np
 
-from tilec.codegen.gpu.reserved_names import reserved_names
-from tilec.errors import UnsupportedError
+from tilec.codegen.gpu.print.reserved_names import reserved_names
 from tilec.ir.expr import Scalar
 from tilec.ir.types import HALVES, TTYPES
 
@@ -33,13 +32,8 @@ C_TYPES = {
 
 
 def storage_type(ttype: str) -> str:
-    """The C++ type of an element in memory. Raises UnsupportedError for codes, which plans decode before."""
-    try:
-        return C_TYPES[ttype]
-    except KeyError:
-        raise UnsupportedError(
-            f"GPU code holds no elements of type {ttype}", hint="Decode them in the graph."
-        ) from None
+    """The C++ type of an element in memory."""
+    return C_TYPES[ttype]
 
 
 def value_type(ttype: str) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilec.codegen.gpu.index_text import index_text
-from tilec.codegen.gpu.kernel_ir import Spread
-from tilec.codegen.gpu.kernel_state import KernelState
-from tilec.codegen.gpu.passes.lower_program import iterations
+from tilec.codegen.gpu.kernel_ir import Spread, iterations
+from tilec.codegen.gpu.print.index_text import index_text
+from tilec.codegen.gpu.print.kernel_state import KernelState
 from tilec.codegen.gpu.ranges import with_ranges
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, Var

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilec.codegen.gpu.kernel_ir import Axis, Tile
-from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lanes import axis_lanes
-from tilec.codegen.gpu.slots import element
+from tilec.codegen.gpu.print.kernel_state import KernelState
+from tilec.codegen.gpu.print.slots import element
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Expr
 from tilec.ir.known_ranges import KnownRanges

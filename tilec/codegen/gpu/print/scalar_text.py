@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tilec.codegen.gpu.c_text import literal, value_type
+from tilec.codegen.gpu.print.c_text import literal, value_type
 from tilec.ir.evaluate import literal_value
 from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Var, walk
 from tilec.ir.scalars import BITCASTS, is_weak, type_of
@@ -13,9 +13,6 @@ from tilec.ir.types import HALVES, TTYPES
 
 _WRAPPING = {"+": "t_add", "-": "t_sub", "*": "t_mul", "//": "t_floordiv", "%": "t_floormod"}
 _BITWISE = {"bitand": "&", "bitor": "|", "bitxor": "^"}
-FAST = frozenset({"exp", "erf", "sigmoid", "/"})
-"""What tile.h also has with the few instructions that results of half precision need."""
-
 _WEAK = {"weak int": "i64", "weak float": "f32", "weak bool": "bool"}
 
 

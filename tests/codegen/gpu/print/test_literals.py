@@ -12,8 +12,8 @@ from tests.emulator.kernels import needs_compiler
 from tilec.abi.manifest import IndexSpec
 from tilec.abi.shape_program import SymbolSpec
 from tilec.codegen.cpu.c_api import tables
-from tilec.codegen.gpu.c_text import Names
-from tilec.codegen.gpu.index_text import index_text
+from tilec.codegen.gpu.print.c_text import Names
+from tilec.codegen.gpu.print.index_text import index_text
 from tilec.ir import codec
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import Const

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.codegen.gpu.kernels import HEAD, emulated, kernel_of, program, shape_of
-from tests.codegen.gpu.test_matrix_tile import integers
+from tests.codegen.gpu.print.test_matrix_tile import integers
 from tests.emulator.kernels import built, needs_compiler, region
 from tests.programs import buffer, compute, load, loop, tensor, whole
 from tilec.emulator import ORDERS

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from tilec.codegen.gpu.c_text import value_type
-from tilec.codegen.gpu.index_text import index_text, is_data_dependent
-from tilec.codegen.gpu.kernel_state import is_wide
+from tilec.codegen.gpu.index_facts import is_data_dependent
 from tilec.codegen.gpu.lane_reads import guarded_accesses
-from tilec.codegen.gpu.lane_tile import LaneTile
-from tilec.codegen.gpu.operands import Operand
-from tilec.codegen.gpu.scalar_text import Scalars, loaded
-from tilec.codegen.gpu.slots import read_register
-from tilec.errors import UnsupportedError
+from tilec.codegen.gpu.print.c_text import value_type
+from tilec.codegen.gpu.print.index_text import index_text
+from tilec.codegen.gpu.print.kernel_state import is_wide
+from tilec.codegen.gpu.print.lane_tile import LaneTile
+from tilec.codegen.gpu.print.operands import Operand
+from tilec.codegen.gpu.print.scalar_text import Scalars, loaded
+from tilec.codegen.gpu.print.slots import read_register
 from tilec.ir.algebra import simplify_scalar
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, children, substitute, walk
 from tilec.ir.program import Buffer
@@ -94,12 +94,7 @@ def _is_literal(body: Expr) -> bool:
 
 
 def _gathered(one: LaneTile, scalars: Scalars, buffer: Buffer, access: Access, guarded: bool) -> str:
-    """A pointer to an element whose place other tensors tell. Raises UnsupportedError where rows are swizzled."""
-    if buffer.swizzle:
-        raise UnsupportedError(
-            f"data index {buffer.tensor}, whose rows at {buffer.level} are swizzled",
-            hint="Leave its swizzle out of the plan.",
-        )
+    """A pointer to an element whose place other tensors tell."""
     positions = one.positions
     parts = []
     for index, lo, stride in zip(access.index, buffer.lo, strides(buffer), strict=True):

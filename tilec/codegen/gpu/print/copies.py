@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tilec.codegen.gpu.c_text import literal
 from tilec.codegen.gpu.kernel_ir import Copy
-from tilec.codegen.gpu.kernel_state import KernelState
-from tilec.codegen.gpu.scalar_text import loaded, stored
+from tilec.codegen.gpu.print.c_text import literal
+from tilec.codegen.gpu.print.kernel_state import KernelState
+from tilec.codegen.gpu.print.scalar_text import loaded, stored
 from tilec.ir.expr import Scalar
 from tilec.ir.program import Buffer
 from tilec.ir.types import HALVES

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilec.codegen.gpu.c_text import storage_type
-from tilec.codegen.gpu.compute import compute
 from tilec.codegen.gpu.kernel_ir import (
-    TURN,
-    UNIT,
     Barrier,
     Commit,
     Copy,
@@ -26,11 +22,14 @@ from tilec.codegen.gpu.kernel_ir import (
     Units,
     Wait,
 )
-from tilec.codegen.gpu.kernel_state import KernelState, declaration
-from tilec.codegen.gpu.loop_text import pragma
-from tilec.codegen.gpu.moves import fill, move
+from tilec.codegen.gpu.kernel_names import TURN, UNIT
+from tilec.codegen.gpu.print.c_text import storage_type
+from tilec.codegen.gpu.print.compute import compute
+from tilec.codegen.gpu.print.kernel_state import KernelState, declaration
+from tilec.codegen.gpu.print.loop_text import pragma
+from tilec.codegen.gpu.print.moves import fill, move
+from tilec.codegen.gpu.print.spread_loops import numbered
 from tilec.codegen.gpu.ranges import inside, of_body, of_threads
-from tilec.codegen.gpu.spread_loops import numbered
 from tilec.ir.expr import Binary, Const, Expr, Var
 from tilec.ir.known_ranges import KnownRanges
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
-from tilec.codegen.gpu.copies import constant_element, loaded_element, store_element
 from tilec.codegen.gpu.copy_windows import NUMBER, numbered
 from tilec.codegen.gpu.kernel_ir import Copy, Fill, Unroll
-from tilec.codegen.gpu.kernel_state import KernelState
-from tilec.codegen.gpu.loop_text import counted, pragma
-from tilec.codegen.gpu.register_moves import move_registers
+from tilec.codegen.gpu.print.copies import constant_element, loaded_element, store_element
+from tilec.codegen.gpu.print.kernel_state import KernelState
+from tilec.codegen.gpu.print.loop_text import counted, pragma
+from tilec.codegen.gpu.print.register_moves import move_registers
 from tilec.ir.expr import Expr, constant_value
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.types import TTYPES

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from tilec.codegen.gpu.axes import inside
-from tilec.codegen.gpu.c_text import storage_type
 from tilec.codegen.gpu.kernel_ir import Ahead
-from tilec.codegen.gpu.lane_tile import LaneTile
-from tilec.codegen.gpu.loop_text import loop
+from tilec.codegen.gpu.print.c_text import storage_type
+from tilec.codegen.gpu.print.lane_tile import LaneTile
+from tilec.codegen.gpu.print.loop_text import loop
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Access, Binary, Const, Expr, Var, substitute
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilec.codegen.gpu.kernel_ir import Tile
-from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lane_reads import iterator_along, own_element
-from tilec.codegen.gpu.scalar_text import loaded
+from tilec.codegen.gpu.print.kernel_state import KernelState
+from tilec.codegen.gpu.print.scalar_text import loaded
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Access, Binary, Const, Expr, substitute
 from tilec.ir.known_ranges import KnownRanges

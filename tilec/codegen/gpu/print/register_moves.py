@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilec.codegen.gpu.axes import axis_ranges
-from tilec.codegen.gpu.c_text import storage_type
-from tilec.codegen.gpu.copies import converted, loaded_element, store_element
 from tilec.codegen.gpu.copy_windows import last_neighbours
 from tilec.codegen.gpu.kernel_ir import Copy
-from tilec.codegen.gpu.kernel_state import KernelState
-from tilec.codegen.gpu.loop_text import bind, counted, loop, loops
+from tilec.codegen.gpu.print.c_text import storage_type
+from tilec.codegen.gpu.print.copies import converted, loaded_element, store_element
+from tilec.codegen.gpu.print.kernel_state import KernelState
+from tilec.codegen.gpu.print.loop_text import bind, counted, loop, loops
+from tilec.codegen.gpu.print.slots import element
 from tilec.codegen.gpu.ranges import with_ranges
-from tilec.codegen.gpu.slots import element
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, substitute
 from tilec.ir.known_ranges import KnownRanges

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilec.codegen.gpu.c_text import storage_type, value_type
+from tilec.codegen.gpu.print.c_text import storage_type, value_type
 from tilec.ir.matrix_units import MatrixUnit
 from tilec.ir.types import HALVES
 

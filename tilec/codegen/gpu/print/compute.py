@@ -7,20 +7,20 @@ from contextlib import ExitStack, contextmanager
 from math import prod
 
 from tilec.codegen.gpu.axes import axis_ranges, innermost, inside
-from tilec.codegen.gpu.c_text import literal, storage_type, value_type
 from tilec.codegen.gpu.guards import below
-from tilec.codegen.gpu.index_text import at_least
+from tilec.codegen.gpu.index_facts import at_least
 from tilec.codegen.gpu.kernel_ir import Axis, Tile
-from tilec.codegen.gpu.kernel_state import KernelState
 from tilec.codegen.gpu.lane_reads import guarded_accesses
-from tilec.codegen.gpu.lane_tile import LaneTile
 from tilec.codegen.gpu.lanes import Lanes
-from tilec.codegen.gpu.loop_text import bind, counted, loop
-from tilec.codegen.gpu.matrix_tile import multiply
-from tilec.codegen.gpu.operands import Operand, load_operands
-from tilec.codegen.gpu.point_value import name_shared, point_value
-from tilec.codegen.gpu.scalar_text import combined, loaded, stored
-from tilec.codegen.gpu.warpgroup_tile import multiply_by_warpgroups
+from tilec.codegen.gpu.print.c_text import literal, storage_type, value_type
+from tilec.codegen.gpu.print.kernel_state import KernelState
+from tilec.codegen.gpu.print.lane_tile import LaneTile
+from tilec.codegen.gpu.print.loop_text import bind, counted, loop
+from tilec.codegen.gpu.print.matrix_tile import multiply
+from tilec.codegen.gpu.print.operands import Operand, load_operands
+from tilec.codegen.gpu.print.point_value import name_shared, point_value
+from tilec.codegen.gpu.print.scalar_text import combined, loaded, stored
+from tilec.codegen.gpu.print.warpgroup_tile import multiply_by_warpgroups
 from tilec.ir.expr import NEUTRAL, Access, Binary, Const, Expr, Var, substitute, walk
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.text import tensor_text

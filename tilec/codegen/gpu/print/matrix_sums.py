@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tilec.codegen.gpu.axes import inside
-from tilec.codegen.gpu.c_text import literal, value_type
+from tilec.codegen.gpu.fragments import sums_of_instruction
 from tilec.codegen.gpu.kernel_ir import WHOLE, Axis, MatrixTile
-from tilec.codegen.gpu.lane_tile import LaneTile
-from tilec.codegen.gpu.loop_text import bind, counted, loop, loops, pragma
-from tilec.codegen.gpu.passes.unroll_products import sums_of_instruction
+from tilec.codegen.gpu.kernel_names import step_along
+from tilec.codegen.gpu.print.c_text import literal, value_type
+from tilec.codegen.gpu.print.lane_tile import LaneTile
+from tilec.codegen.gpu.print.loop_text import bind, counted, loop, loops, pragma
+from tilec.codegen.gpu.print.scalar_text import loaded, stored
 from tilec.codegen.gpu.ranges import with_ranges
-from tilec.codegen.gpu.scalar_text import loaded, stored
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Binary, Const, Expr, Var
+from tilec.ir.expr import Binary, Const, Expr
 from tilec.ir.known_ranges import KnownRanges
 from tilec.ir.matrix_units import MatrixProduct, MatrixUnit
 
@@ -68,12 +68,9 @@ def around_product(one: LaneTile, product: MatrixProduct) -> tuple[Axis, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """The loops over the reductions of a product: their heads, the `positions` of reduce iterators but the depth, how
-    far along that a step is, and the `ranges` inside."""
+    """The loops over the reductions of a product: their heads, and the `ranges` inside."""
 
     heads: tuple[str, ...]
-    positions: Mapping[str, Expr]
-    at: Expr
     ranges: KnownRanges
 
 
@@ -84,16 +81,15 @@ def along_depth(one: LaneTile, matrix: MatrixTile, *, unroll: bool, constant: bo
     reduce = tuple(each for each in one.reduce if each.name != depth)
     bind(state, reduce)
     lo, hi = next((lo, hi) for name, lo, hi in one.tile.box if name == depth)
-    step = state.names.fresh(f"{state.names[depth]}_s")
-    state.names.assign({f"#{step}": step})
+    step = step_along(depth).name
+    state.names.assign({step: state.names.fresh(f"{state.names[depth]}_s")})
     width = Binary("+", Binary("-", hi, lo), Const(extent - 1))
     count = simplify(Binary("//", width, Const(extent)), one.ranges)
-    ranges = with_ranges(one.ranges, {f"#{step}": count})
-    turns = loop(state, f"#{step}", count, ranges, unroll=constant)
+    ranges = with_ranges(one.ranges, {step: count})
+    turns = loop(state, step, count, ranges, unroll=constant)
     unrolled = pragma(WHOLE if count == Const(matrix.unroll or 0) else matrix.unroll)
     heads = (*loops(state, reduce, ranges, unroll=unroll), *((f"{unrolled}{turns}",) if turns else ()))
-    at = Const(0) if count == Const(1) else Var(f"#{step}")
-    return Depth(heads, {each.name: each.position for each in reduce}, _times(at, extent), ranges)
+    return Depth(heads, ranges)
 
 
 def begin_sums(one: LaneTile, sums: Sums, unit: MatrixUnit) -> None:
