@@ -7,9 +7,9 @@ dot_u8_i8(x, w)     the sum of the products of the elements of two words; named 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
-from tilec.ir.expr import Access, ById, Call, Expr, children, walk
+from tilec.ir.by_identity import by_identity
+from tilec.ir.expr import Access, Call, Expr, children, walk
 from tilec.ir.types import TTYPES
 
 WORD = "word"
@@ -59,14 +59,9 @@ def dot_inside(body: Expr) -> str:
     return next((part.fn for part in walk(body) if isinstance(part, Call) and part.fn in DOTS), "")
 
 
+@by_identity(1 << 14)
 def joined(body: Expr) -> frozenset[str]:
     """Tensors whose elements a body joins to words, and reads nowhere else."""
-    return _joined(ById(body))
-
-
-@lru_cache(maxsize=1 << 14)
-def _joined(same: ById[Expr]) -> frozenset[str]:
-    body = same.value
     inside = {a.tensor for part in walk(body) if _is_word(part) for a in walk(part) if isinstance(a, Access)}
     return frozenset(inside - set(_outside(body)))
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
-from typing import Generic, TypeVar
+
+from tilec.ir.by_identity import by_identity
 
 Scalar = bool | int | float
 
@@ -219,40 +220,21 @@ def rename_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
 def accesses(expr: Expr | TensorExpr) -> tuple[Access, ...]:
     """All accesses, in reading order, those inside indices included."""
     if isinstance(expr, TensorExpr):
-        return _reads(ById(expr))[0]
+        return _reads(expr)[0]
     return tuple(e for e in walk(expr) if isinstance(e, Access))
 
 
 def operands(expr: Expr | TensorExpr) -> tuple[str, ...]:
     """Names of the tensors read, each once, in order of first use."""
     if isinstance(expr, TensorExpr):
-        return _reads(ById(expr))[1]
+        return _reads(expr)[1]
     return tuple(dict.fromkeys(a.tensor for a in accesses(expr)))
 
 
-V = TypeVar("V")
-
-
-class ById(Generic[V]):
-    """A value compared by identity: as a key of a cache, since hashing and comparing whole expressions takes longer
-    than a lookup."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: V) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ById) and self.value is other.value
-
-
-@lru_cache(maxsize=1 << 15)
-def _reads(node: ById[TensorExpr]) -> tuple[tuple[Access, ...], tuple[str, ...]]:
+@by_identity(1 << 15)
+def _reads(expr: TensorExpr) -> tuple[tuple[Access, ...], tuple[str, ...]]:
     """Accesses and operands of a tensor expression."""
-    all_accesses = accesses(node.value.body)
+    all_accesses = accesses(expr.body)
     return all_accesses, tuple(dict.fromkeys(a.tensor for a in all_accesses))
 
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tilec.ir.expr import Access, Binary, ById, Call, Const, Expr, TensorExpr, Var, constant_value, operands, variables
+from tilec.ir.by_identity import ById
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, TensorExpr, Var, constant_value, operands, variables
 from tilec.ir.scalars import is_weak, type_of
 from tilec.ir.types import HALVES
 

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Literal
 
 from tilec.ir.algebra import linear_form, simplify
-from tilec.ir.expr import Access, Binary, ById, Call, Const, Expr, TensorExpr, Var, children, variables, walk
+from tilec.ir.by_identity import by_identity
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, TensorExpr, Var, children, variables, walk
 
 Side = Literal["low", "high"]
 
@@ -49,25 +50,17 @@ class Linear:
     terms: tuple[tuple[Expr, int, frozenset[str]], ...]
 
 
+@by_identity(1 << 16)
 def linear(index: Expr) -> Linear:
     """The linear form of an index."""
-    return _linear(ById(index))
-
-
-@lru_cache(maxsize=1 << 16)
-def _linear(index: ById[Expr]) -> Linear:
-    terms, constant = linear_form(index.value)
+    terms, constant = linear_form(index)
     return Linear(constant, tuple((atom, scale, variables(atom)) for atom, scale in terms.items()))
 
 
+@by_identity(16384)
 def reads(expr: TensorExpr) -> tuple[Read, ...]:
     """All reads of an expression in reading order, including those in indices and conditions."""
-    return _same_reads(ById(expr))
-
-
-@lru_cache(maxsize=16384)
-def _same_reads(expr: ById[TensorExpr]) -> tuple[Read, ...]:
-    return _equal_reads(expr.value)
+    return _equal_reads(expr)
 
 
 @lru_cache(maxsize=16384)

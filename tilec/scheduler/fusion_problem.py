@@ -161,9 +161,13 @@ class FusionProblem:
         needs = propagate_windows(node.expr, tile_box(node.expr, {}, {}, self.numbers), shapes, self.numbers)
         return {tensor: min(whole[tensor], int(volume(need.window))) for tensor, need in needs.items()}
 
-    def elements(self, members: Sequence[int], tensor: str) -> int:
-        """Elements that some parts read of a tensor at least: those of the part that reads most."""
-        return max(self.descriptions[n].elements.get(tensor, 0) for n in members)
+    def elements(self, members: Sequence[int]) -> dict[str, int]:
+        """Elements that some parts read of every tensor at least: those of the part that reads most."""
+        found: dict[str, int] = {}
+        for number in members:
+            for tensor, count in self.descriptions[number].elements.items():
+                found[tensor] = max(count, found.get(tensor, 0))
+        return found
 
     def _content(self, part: Part, places: Mapping[Dimension, int]) -> Content:
         names: dict[str, str] = {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
-from functools import lru_cache
 
-from tilec.ir.expr import Access, Binary, ById, Const, Expr, TensorExpr, Var, accesses, constant_value, variables, walk
+from tilec.ir.by_identity import by_identity
+from tilec.ir.expr import Access, Binary, Const, Expr, TensorExpr, Var, accesses, constant_value, variables, walk
 
 MIN_CONTRACTION_EXTENT = 8
 """An operand whose indices hold a spatial iterator only divided by at least this much counts as independent of it."""
@@ -24,26 +24,18 @@ class Operand:
     iterators: frozenset[str]
 
 
+@by_identity(1 << 14)
 def operands_of(expr: TensorExpr) -> tuple[Operand, ...]:
     """Every access of the body with the iterators it depends on; iterators of extent 1 do not count."""
-    return _operands(ById(expr))
-
-
-@lru_cache(maxsize=1 << 14)
-def _operands(node: ById[TensorExpr]) -> tuple[Operand, ...]:
-    expr = node.value
     moving = {i for i, e in expr.domain.items() if constant_value(e) != 1}
     return tuple(Operand(a, frozenset().union(*(variables(i) for i in a.index)) & moving) for a in accesses(expr))
 
 
+@by_identity(1 << 14)
 def is_contraction(expr: TensorExpr) -> bool:
     """Whether the node is a reduction over several tensors of which at least one is reused along a spatial iterator."""
-    return bool(expr.reduce) and _is_contraction(ById(expr))
-
-
-@lru_cache(maxsize=1 << 14)
-def _is_contraction(node: ById[TensorExpr]) -> bool:
-    expr = node.value
+    if not expr.reduce:
+        return False
     all_operands = operands_of(expr)
     if len({o.access.tensor for o in all_operands}) < 2:
         return False

@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.expr import ById, Expr, TensorExpr, Var, accesses, constant_value, variables
+from tilec.ir.by_identity import ById, by_identity
+from tilec.ir.expr import Expr, TensorExpr, Var, accesses, constant_value, variables
 from tilec.ir.group_windows import Flags
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import read_window
@@ -57,7 +58,7 @@ def propagate_windows(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candi
     they could, and a row placed behind others would be recomputed by every tile.
     """
     windows: dict[str, ReadWindow] = {}
-    for analysed in _analysed_reads(ById(expr)):
+    for analysed in _analysed_reads(expr):
         tile: Box = box
         share: Floats | float = ALL_TILES
         if analysed.guarded:
@@ -145,14 +146,14 @@ def extent_of(extent: Expr, numbers: Candidates) -> int:
 
 def extents_of(expr: TensorExpr, numbers: Candidates) -> Mapping[str, int]:
     """Map from iterator of a node to its extent as a number."""
-    constants = _constant_extents(ById(expr))
+    constants = _constant_extents(expr)
     return _likely_extents(ById(expr), ById(numbers)) if constants is None else constants
 
 
-@lru_cache(maxsize=8192)
-def _constant_extents(node: ById[TensorExpr]) -> Mapping[str, int] | None:
+@by_identity(8192)
+def _constant_extents(expr: TensorExpr) -> Mapping[str, int] | None:
     """Extents of a node as numbers; None if any is symbolic."""
-    extents = {i: constant_value(e) for i, e in node.value.domain.items()}
+    extents = {i: constant_value(e) for i, e in expr.domain.items()}
     known = {i: n for i, n in extents.items() if n is not None}
     return known if len(known) == len(extents) else None
 
@@ -295,15 +296,11 @@ class ReadIndex:
         return any(names & iterators for names in self.variables)
 
 
+@by_identity(8192)
 def read_indices(expr: TensorExpr) -> tuple[ReadIndex, ...]:
     """The reads of a node with the iterators that move each."""
-    return _read_indices(ById(expr))
-
-
-@lru_cache(maxsize=8192)
-def _read_indices(node: ById[TensorExpr]) -> tuple[ReadIndex, ...]:
     return tuple(
-        ReadIndex(a.tensor, tuple(variables(i) for i in a.index), is_data_dependent(a)) for a in accesses(node.value)
+        ReadIndex(a.tensor, tuple(variables(i) for i in a.index), is_data_dependent(a)) for a in accesses(expr)
     )
 
 
@@ -317,15 +314,11 @@ class IndexMotion:
     by_data: bool
 
 
+@by_identity(8192)
 def index_motion(expr: TensorExpr) -> Mapping[str, IndexMotion]:
     """Map from each tensor that a node reads to the iterators that move those reads."""
-    return _index_motion(ById(expr))
-
-
-@lru_cache(maxsize=8192)
-def _index_motion(node: ById[TensorExpr]) -> Mapping[str, IndexMotion]:
     by_tensor: dict[str, list[ReadIndex]] = {}
-    for read in _read_indices(node):
+    for read in read_indices(expr):
         by_tensor.setdefault(read.tensor, []).append(read)
     return {
         tensor: IndexMotion(
@@ -347,22 +340,18 @@ class PlainRead:
     own_point: bool
 
 
+@by_identity(8192)
 def plain_reads(expr: TensorExpr) -> tuple[PlainRead, ...] | None:
     """The reads of a node that reads each tensor once and plainly; None if it reads any otherwise."""
-    return _plain_reads(ById(expr))
-
-
-@lru_cache(maxsize=8192)
-def _plain_reads(node: ById[TensorExpr]) -> tuple[PlainRead, ...] | None:
     found: dict[str, PlainRead] = {}
-    for analysed in _analysed_reads(node):
+    for analysed in _analysed_reads(expr):
         forms, tensor = analysed.forms, analysed.read.tensor
         if forms is None:
             return None
         names = tuple(form.plain for form in forms if form is not None and form.plain is not None)
         if analysed.guarded or len(names) < len(forms) or len(set(names)) < len(names) or tensor in found:
             return None
-        found[tensor] = PlainRead(tensor, names, names == node.value.spatial)
+        found[tensor] = PlainRead(tensor, names, names == expr.spatial)
     return tuple(found.values())
 
 
@@ -378,9 +367,9 @@ class _AnalysedRead:
     ranges: _Ranges | None
 
 
-@lru_cache(maxsize=8192)
-def _analysed_reads(node: ById[TensorExpr]) -> tuple[_AnalysedRead, ...]:
-    iterators, extents = frozenset(node.value.iterators), _constant_extents(node)
+@by_identity(8192)
+def _analysed_reads(expr: TensorExpr) -> tuple[_AnalysedRead, ...]:
+    iterators, extents = frozenset(expr.iterators), _constant_extents(expr)
     return tuple(
         _AnalysedRead(
             read,
@@ -391,7 +380,7 @@ def _analysed_reads(node: ById[TensorExpr]) -> tuple[_AnalysedRead, ...]:
             if extents is not None and all(constant_value(guard.rest) is not None for guard in read.iterator_guards)
             else None,
         )
-        for read in reads(node.value)
+        for read in reads(expr)
     )
 
 

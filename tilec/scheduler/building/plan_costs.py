@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 from tilec.ir.algebra import simplify
+from tilec.ir.by_identity import by_identity
 from tilec.ir.dots import DOTS, WORD
-from tilec.ir.expr import Binary, ById, Call, Const, Expr, TensorExpr, operands
+from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, operands
 from tilec.ir.loop_steps import loop_steps
 from tilec.ir.plan import Cost, Group, Plan
 from tilec.ir.program import Program
@@ -88,15 +88,10 @@ def flops(expr: TensorExpr) -> Expr:
     return simplify(Binary("*", Const(each), element_count(expr.extents)))
 
 
+@by_identity(1 << 14)
 def operations_at_peak(expr: TensorExpr) -> Expr:
     """Operations of a node as units execute them, in `flops` of the device's peak: the product of two words, which a
     unit adds to a sum at once, is one multiply-add."""
-    return _operations_at_peak(ById(expr))
-
-
-@lru_cache(maxsize=1 << 14)
-def _operations_at_peak(same: ById[TensorExpr]) -> Expr:
-    expr = same.value
     counted = flops(expr)
     match expr.value:
         case Call(fn, _) if fn in DOTS:

@@ -192,8 +192,10 @@ def roofline(problem: FusionProblem, members: Sequence[int]) -> float:
     if any(problem.extents.get(node.name) for node in tiling.group.nodes):
         return 0.0
     moved = float(sum(tiling.whole(t) for t in tiling.group.outputs))
-    read = (t for t in tiling.group.operands if t not in tiling.group.indexed)
-    moved += sum(tiling.storage.bytes_of(t) * problem.elements(members, t) for t in read)
+    elements = problem.elements(members)
+    moved += sum(
+        tiling.storage.bytes_of(t) * elements[t] for t in tiling.group.operands if t not in tiling.group.indexed
+    )
     if problem.objective == "traffic":
         return moved
     if problem.objective == "footprint" or not inside:

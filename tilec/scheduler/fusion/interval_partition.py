@@ -17,8 +17,12 @@ from tilec.ir.plan import Refusal
 from tilec.scheduler.fusion.group_costs import GroupCosts
 from tilec.scheduler.parallel.child_process import in_child_process
 from tilec.scheduler.parallel.work_partition import partition_work
+from tilec.scheduler.tiling.task_tiles import look_effort
 from tilec.scheduler.trace import Advance, no_advance
 from tilec.spec.cpus import process_count
+
+CLOSE_LOOKS = 2
+"""Close looks at groups with one final part that tell what others of these come to."""
 
 
 def partition_intervals(costs: GroupCosts, patience: int, advance: Advance = no_advance) -> tuple[tuple[int, ...], ...]:
@@ -79,7 +83,7 @@ class _Cuts:
     def _last(self, end: int) -> tuple[float, int]:
         """The least cost of the parts before a place, and where the last of their groups begins."""
         costs, problem = self.costs, self.costs.problem
-        inside = problem.inside
+        inside, spread = problem.inside, look_effort(problem.target).spread
         where = next(start for start in range(end - 1, -1, -1) if start not in inside)
         least = self._before(where) + costs.total([tuple(range(where, end))]) if end not in inside else inf
         promising: list[tuple[float, int]] = []
@@ -97,10 +101,17 @@ class _Cuts:
                 break  # what is put before these parts takes room as well
             if worse > self.patience:
                 break
-        for _, start in sorted(promising):
-            cost = costs.cost(tuple(range(start, end)), least - self._before(start))
-            if not isinstance(cost, Refusal) and self._before(start) + cost < least:
-                least, where = self._before(start) + cost, start
+        found: list[float] = []
+        for about, start in sorted(promising):
+            before = self._before(start)
+            if len(found) >= CLOSE_LOOKS and before + (about - before) * (min(found) - spread) >= least:
+                continue
+            cost = costs.cost(tuple(range(start, end)), least - before)
+            if isinstance(cost, Refusal):
+                continue
+            found.append(cost / (about - before))
+            if before + cost < least:
+                least, where = before + cost, start
         return least, where
 
     def _before(self, start: int) -> float:

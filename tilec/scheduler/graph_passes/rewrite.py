@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 from tilec.ir.bind import simplify_tensor
+from tilec.ir.by_identity import by_identity
 from tilec.ir.expr import (
     Access,
     Binary,
-    ById,
     Call,
     Expr,
     Reduce,
@@ -52,15 +51,10 @@ def live(graph: Graph) -> Graph:
     )
 
 
+@by_identity(8)
 def constant_tensors(graph: Graph) -> frozenset[str]:
     """Tensors known at compile time: constants, and nodes that read nothing else, whose sizes are numbers, and that are
     no output."""
-    return _constant_tensors(ById(graph))
-
-
-@lru_cache(maxsize=8)
-def _constant_tensors(same: ById[Graph]) -> frozenset[str]:
-    graph = same.value
     constants, symbols = set(graph.constants), frozenset(graph.symbols)
     outputs = {port.tensor for port in graph.outputs}
     for node in graph.nodes:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
+from tilec.ir.by_identity import by_identity
 from tilec.ir.dots import DOTS, WORD
 from tilec.ir.expr import (
     Access,
     Binary,
-    ById,
     Call,
     Expr,
     TensorExpr,
@@ -52,15 +51,10 @@ class BodyWork:
         return sum(count for of, count in self.kept if of and of <= iterators)
 
 
+@by_identity(512)
 def body_work(expr: TensorExpr) -> BodyWork:
     """The work of a reduction's body. Sub-expressions that occur twice are computed once; what reads no tensor, such
     as indices and guards, counts as nothing."""
-    return _body_work(ById(expr))
-
-
-@lru_cache(maxsize=512)
-def _body_work(same: ById[TensorExpr]) -> BodyWork:
-    expr = same.value
     moving = {i for i, e in zip(expr.spatial, expr.shape, strict=True) if constant_value(e) != 1}
     work: dict[frozenset[str], float] = {}
     kept: dict[frozenset[str], set[Expr]] = {}

@@ -28,8 +28,9 @@ def common_iterators(nodes: Sequence[Node]) -> CommonIterators:
     In every node they stand before all others in storage, so that a tile is a run of whole rows.  Iterators of
     extent 1 do not count.
     """
-    final = nodes[-1].expr
-    shared = {i: found for i in _moving(final) if (found := _followed(i, nodes)) is not None}
+    final, made = nodes[-1].expr, {node.name: node.expr for node in nodes}
+    along = {sink: twins(final, made[sink]) for sink in sinks_of(nodes)}
+    shared = {i: found for i in _moving(final) if (found := _followed(i, made, along)) is not None}
     while dropped := _not_leading(shared, nodes):
         for iterator in dropped:
             shared.pop(iterator)
@@ -41,25 +42,26 @@ def _moving(expr: TensorExpr) -> tuple[str, ...]:
     return tuple(i for i, e in zip(expr.spatial, expr.shape, strict=True) if constant_value(e) != 1)
 
 
-def _followed(iterator: str, nodes: Sequence[Node]) -> dict[str, str] | None:
+def _followed(
+    iterator: str, made: Mapping[str, TensorExpr], along: Mapping[str, Mapping[str, str]]
+) -> dict[str, str] | None:
     """What moves along with an iterator of the last node in each node, None if it is not one iterator everywhere."""
-    made = {node.name: node.expr for node in nodes}
-    names = {nodes[-1].name: iterator}
-    for sink in sinks_of(nodes):
-        twin = twins(nodes[-1].expr, made[sink]).get(iterator)
-        if twin is None:
+    *_, last = made
+    names = {last: iterator}
+    for sink, moved in along.items():
+        if iterator not in moved:
             return None
-        names[sink] = twin
-    for node in reversed(nodes):
-        if node.name not in names:
+        names[sink] = moved[iterator]
+    for name, expr in reversed([*made.items()]):
+        if name not in names:
             return None
-        here = names[node.name]
-        for access in accesses(node.expr):
+        here = Var(names[name])
+        for access in accesses(expr):
             if access.tensor not in made:
                 continue
             producer = made[access.tensor]
-            there = [i for i, index in zip(producer.spatial, access.index, strict=True) if index == Var(here)]
-            if len(there) != 1 or producer.domain[there[0]] != node.expr.domain[here]:
+            there = [i for i, index in zip(producer.spatial, access.index, strict=True) if index == here]
+            if len(there) != 1 or producer.domain[there[0]] != expr.domain[here.name]:
                 return None
             if names.setdefault(access.tensor, there[0]) != there[0]:
                 return None

@@ -35,11 +35,12 @@ class CoreStorage:
     def held(self) -> dict[str, tuple[int, int]]:
         """Tensor with a window at a core's level -> the first and the last part that needs it (W08)."""
         found: dict[str, tuple[int, int]] = {}
+        elsewhere = self.group.indexed | self.streamed | self.unstaged
         for tensor, reads in self.group.readers.items():
             parts = [number for number, _, _ in reads]
             own = self.group.made.get(tensor)
             if own is None:
-                if tensor not in self.group.indexed | self.streamed | self.unstaged:
+                if tensor not in elsewhere:
                     found[tensor] = (min(parts), max(parts))
             elif max(parts) > own or tensor in self.group.outputs:
                 found[tensor] = (own, max(parts))
@@ -80,9 +81,10 @@ class CoreStorage:
             else set[str]()
         )
         found = made - self.group.readers.keys()
+        elsewhere = self.group.made.keys() | self.staged | self.group.indexed
         for tensor, reads in self.group.readers.items():
             parts = {number for number, _, _ in reads}
-            alone = tensor not in self.group.made.keys() | self.staged | self.group.indexed and len(parts) == 1
+            alone = tensor not in elsewhere and len(parts) == 1
             read = [(access, exprs[name]) for _, _, name in reads for access in accesses(exprs[name])]
             if alone and parts <= pointwise and all(reads_as_made(a, expr) for a, expr in read if a.tensor == tensor):
                 found.add(tensor)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
-from tilec.ir.expr import Access, ById, Expr, TensorExpr, accesses
+from tilec.ir.by_identity import ById
+from tilec.ir.expr import Access, Expr, TensorExpr, accesses
 from tilec.ir.graph import Graph, Node
 from tilec.lower.shared_loops import earlier
 from tilec.scheduler.analysis.window_propagation import ReadIndex, read_indices
