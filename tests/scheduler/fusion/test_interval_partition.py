@@ -1,6 +1,6 @@
 """runs: the best cut of an order of parts, the same however many processes look for it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from unittest import mock
 
@@ -15,10 +15,12 @@ from tilec.scheduler.fusion import interval_partition as searching
 from tilec.scheduler.fusion.group_costs import GroupCosts
 from tilec.scheduler.fusion.interval_partition import partition_intervals
 from tilec.scheduler.fusion.partition import PartitionGroups, partition_parts
+from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.parallel import work_partition
 from tilec.scheduler.refusals import refusal
 from tilec.scheduler.schedule import schedule
 from tilec.scheduler.target_model import target_model_of
+from tilec.scheduler.tiling.task_tiles import FirstLook, LookEffort
 
 TINY = target_model_of(tiny())
 
@@ -57,6 +59,43 @@ def test_runs_that_begin_behind_what_cannot_be_a_group_are_not_tried() -> None:
     problem = replace(problem_of(graph, TINY), parts=tuple((node,) for node in graph.nodes))
     vars(problem)["together"] = frozenset({0, 1})
     assert partition_intervals(Priced(problem, 0.99), 16) == ((0, 1, 2), (3,))
+
+
+@dataclass(frozen=True)
+class Expected(GroupCosts):
+    """Six parts of ten each, of which all together take six less, others 0.1; groups cost what first looks say."""
+
+    calls: list[tuple[int, ...]] = field(default_factory=list)
+
+    def lower_bound(self, members: tuple[int, ...]) -> float | Refusal:
+        return 0.0
+
+    def cost(self, members: tuple[int, ...], limit: float = inf) -> float | Refusal:
+        self.calls.append(members)
+        return 10.0 * len(members) - (6 if len(members) == 6 else 0.1)
+
+    def look(self, members: tuple[int, ...]) -> FirstLook:
+        cost = self.cost(members)
+        self.calls.pop()
+        assert isinstance(cost, float)
+        return FirstLook(0, cost, 0.0)
+
+
+def test_close_looks_tell_what_others_of_the_same_final_part_come_to() -> None:
+    parts = [(f"t{n + 1}[s] = exp(t{n}[s])", {"s": 8}) for n in range(6)]
+    graph = make_graph({"t0": (8,)}, parts, ["t6"])
+    problem = replace(problem_of(graph, TINY), parts=tuple((node,) for node in graph.nodes))
+    close: dict[float, int] = {}
+    for spread in (1.0, 0.01):
+        costs = Expected(problem, 0.99)
+        with (
+            mock.patch.object(searching, "look_effort", return_value=LookEffort(4, 0.7, spread)),
+            mock.patch.object(FusionProblem, "look", side_effect=costs.look),
+            mock.patch.object(FusionProblem, "joins", return_value=True),
+        ):
+            assert partition_intervals(costs, 16) == (tuple(range(6)),)
+        close[spread] = sum(len(members) > 1 and members[-1] == 5 for members in costs.calls)
+    assert close == {1.0: 5, 0.01: 2}
 
 
 @pytest.mark.slow_cases("graph0-a100")
