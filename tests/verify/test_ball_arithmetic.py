@@ -112,3 +112,21 @@ def test_nodes_that_round_to_integers_are_quantisers():
         nodes = [node(f"y[i] = {text}", {"i": 3})]
         plan = plan_of(nodes, {"x": tensor("f32", 3)}, ["y"])
         assert quantising(nodes, plan.tensors) == expected
+
+
+def test_scores_behind_a_mask_of_infinities_have_a_bound():
+    """As softmax has them: what is masked counts for nothing, however far off the other scores are."""
+    x = np.random.default_rng(0).standard_normal((4, 8, 16)).astype(F32)
+    mask = np.where(np.arange(8) < 5, 0, -np.inf).astype(F32)
+    extents = {"i": 4, "j": 8}
+    nodes = [
+        node("s[i, j] = sum(k, x[i, j, k] * x[i, j, k])", {**extents, "k": 16}),
+        node("m[i, j] = s[i, j] + b[j]", extents),
+        node("t[i] = max(j, m[i, j])", extents),
+        node("e[i, j] = exp(m[i, j] - t[i])", extents),
+        node("y[i] = sum(j, e[i, j])", extents),
+    ]
+    found = enclosures(nodes, dict.fromkeys("xbsmtey", "f32"), {"x": x, "b": mask})
+    assert (found["e"].radius[:, 5:] < 1e-40).all()
+    assert (found["e"].value[:, 5:] == 0).all()
+    assert (found["y"].radius < 1e-4).all()

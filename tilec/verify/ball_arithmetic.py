@@ -191,7 +191,8 @@ INFINITE = Const(float("inf"))
 
 
 def rounded(value: Expr, radius: Expr | None, ttype: str, roundings: float = 1.0, integral: bool = False) -> Ball:
-    """The ball of a value that is rounded to a type; integers are exact, `integral` floats as long as they fit."""
+    """The ball of a value that is rounded to a type; integers are exact, `integral` floats as long as they fit, and
+    infinities, which masks add to scores."""
     if ttype not in UNIT_ROUNDOFF:
         return Ball(value, radius)
     own = plus(times(Const(roundings * UNIT_ROUNDOFF[ttype]), absolute(value)), Const(roundings * LEAST[ttype]))
@@ -202,6 +203,8 @@ def rounded(value: Expr, radius: Expr | None, ttype: str, roundings: float = 1.0
             reach = plus(absolute(value), radius) if integral else radius
             exact = Binary("and", exact, Binary("<=", reach, largest))
         own = where(exact, ZERO, own)
+    if radius is not None:
+        own = where(Binary("==", absolute(value), INFINITE), ZERO, own)
     return Ball(value, plus(own, radius))
 
 
