@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
-from tests.importer.reference import check, normal, run, single
+from tests.importer.reference import check, compare, normal, run, save, single
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
 from tilec.ir.expr import operands
@@ -142,3 +143,34 @@ def test_a_large_slice_needs_no_table(tmp_path: Path) -> None:
     path, _ = single(tmp_path, "ScatterND", np.zeros((1 << 21, 1), np.float32), at, normal(2900, 1), known=[1])
     (node,) = import_model(path).graph.nodes
     assert tensor_text(node.expr) == "y0[i, j] = where(i - 100 >= 0 and i - 100 < 2900, x2[i - 100, j], x0[i, j])"
+
+
+@pytest.mark.parametrize("start", ["zero", "one", "count", "minus"])
+def test_slices_of_open_sizes_are_index_algebra(tmp_path: Path, start: str) -> None:
+    """`x[:, start:start + n] = u` as PyTorch writes it: coordinates are ranges beside each other."""
+
+    def made(kind: str, inputs: list[str], output: str, **attributes: object) -> onnx.NodeProto:
+        return onnx.helper.make_node(kind, inputs, [output], **attributes)
+
+    nodes = [
+        made("Shape", ["u"], "shape"),
+        *(made("Gather", ["shape", at], size) for at, size in (("zero", "rows"), ("one", "count"))),
+        made("Add", [start, "count"], "end"),
+        made("Range", ["zero", "rows", "one"], "i"),
+        made("Range", [start, "end", "one"], "j"),
+        made("Unsqueeze", ["i", "last"], "column"),
+        made("Expand", ["column", "shape"], "all_rows"),
+        made("Expand", ["j", "shape"], "all_columns"),
+        *(made("Unsqueeze", [f"all_{each}", "last"], f"{each}_at") for each in ("rows", "columns")),
+        made("Concat", ["rows_at", "columns_at"], "at", axis=-1),
+        made("ScatterND", ["x", "at", "u"], "y"),
+    ]
+    weights = {"zero": np.int64(0), "one": np.int64(1), "minus": np.int64(-1), "last": np.array([-1])}
+    inputs = {"x": ("float32", ["n", 9]), "u": ("float32", ["n", "m"])}
+    path = save(tmp_path / "m.onnx", nodes, inputs, ["y"], weights)
+    if start == "minus":  # some count from the end, and are searched
+        with pytest.raises(UnsupportedError, match="would take"):
+            import_model(path)
+        return
+    graph = compare(path, {"x": normal(3, 9), "u": normal(3, 4)}, {"n": 3, "m": 4})
+    assert all(node.expr.reducer is None for node in graph.nodes)

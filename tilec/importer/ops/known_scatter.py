@@ -1,8 +1,9 @@
-"""Scatters with indices known at import: for each element the update that writes it, as index algebra or a table."""
+"""Scatters with indices known at import or computed from sizes: for each element the update that writes it, as index
+algebra or a table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,9 @@ from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.value import Value, static
-from tilec.ir.expr import Const, Expr, constant_value
+from tilec.ir.algebra import bounds_of, equal, simplify, simplify_scalar
+from tilec.ir.expr import Const, Expr, Var, constant_value, substitute, variables
+from tilec.ir.index_forms import is_index
 
 Indices = NDArray[np.int64]
 
@@ -73,6 +76,46 @@ def known_coordinates(op: Op, axes: Sequence[Axis], indices: Value) -> KnownIndi
     order = np.full(shape, -1, np.int64)
     order[tuple(p.ravel() for p in places)] = np.arange(number) if shape else number - 1
     return KnownIndices(None, None, order, int((order >= 0).sum()) == number)
+
+
+def computed_coordinates(axes: Sequence[Axis], reads: Sequence[Axis], indices: Value) -> KnownIndices | None:
+    """Coordinates along the first axes that are computed from sizes, for the updates at `reads`, where each walks by
+    ones along its own dimension of the updates, as in assignments to slices. None for any others."""
+    inside: Expr | None = None
+    first = {read.var.name: Const(0) for read in reads if read.extent == Const(1)}
+    left = {read.var: read.extent for read in reads if read.var.name not in first}
+    places: dict[Var, Expr] = {}
+    for c, axis in enumerate(axes):
+        index = simplify_scalar(substitute(indices.at([*(read.var for read in reads), Const(c)]), first))
+        if not is_index(index):
+            return None
+        start, along = _start(index, left)
+        low = bounds_of(start)[0]
+        if low is None or low < 0 or not variables(start).isdisjoint(read.var.name for read in reads):
+            return None
+        offset = simplify(formula("i - start", i=axis.var, start=start))
+        if along is not None:
+            places[along] = offset
+        for condition in _within(offset, start, Const(1) if along is None else left.pop(along), axis.extent):
+            inside = condition if inside is None else formula("a and b", a=inside, b=condition)
+    return None if left else KnownIndices(tuple(places.get(r.var, Const(0)) for r in reads), inside, None, single=True)
+
+
+def _start(index: Expr, along: Iterable[Var]) -> tuple[Expr, Var | None]:
+    """The first place of an index, and the iterator by whose ones it goes on; None where it is one place."""
+    for var in along:
+        start = simplify(substitute(index, {var.name: Const(0)}))
+        if equal(index, formula("start + i", start=start, i=var)):
+            return start, var
+    return index, None
+
+
+def _within(offset: Expr, start: Expr, count: Expr, extent: Expr) -> Iterator[Expr]:
+    """The conditions under which a number of steps from the start is one of `count`."""
+    if start != Const(0):
+        yield formula("offset >= 0", offset=offset)
+    if not equal(formula("start + n", start=start, n=count), extent):
+        yield formula("offset < n", offset=offset, n=count)
 
 
 def _wrapped(op: Op, indices: Indices, extent: int) -> Indices:

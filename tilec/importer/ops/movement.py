@@ -115,7 +115,8 @@ def _concat(op: Op) -> Value:
 
 
 def concatenated(op: Op, parts: Sequence[Value], axis: int, part: str = "", output: int = 0) -> Value:
-    """The parts one behind another along an axis: guards select the part of an index."""
+    """The parts one behind another along an axis: guards select the part of an index. They are read, unless all are
+    index arithmetic."""
     rank = parts[0].rank
     axis = op.axis(axis, rank)
     for other in parts[1:]:
@@ -134,11 +135,12 @@ def concatenated(op: Op, parts: Sequence[Value], axis: int, part: str = "", outp
     for p in parts:
         ends.append(simplify(formula("end + e", end=ends[-1] if ends else 0, e=p.shape[axis])))
     axes = op.axes_of([*parts[0].shape[:axis], ends[-1], *parts[0].shape[axis + 1 :]])
+    written = all(p.form is not None for p in parts)
     body: Expr | None = None
     for number in reversed(range(len(parts))):
         start = ends[number - 1] if number else Const(0)
         index = [formula("i - start", i=a.var, start=start) if d == axis else a.var for d, a in enumerate(axes)]
-        element = parts[number].access(index)
+        element = parts[number].at(index) if written else parts[number].access(index)
         inside = {"i": axes[axis].var, "end": ends[number], "element": element}
         body = element if body is None else formula("where(i < end, element, body)", body=body, **inside)
     assert body is not None

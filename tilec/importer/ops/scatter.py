@@ -9,7 +9,7 @@ from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.gather import require_range
-from tilec.importer.ops.known_scatter import KnownIndices, known_coordinates, known_elements
+from tilec.importer.ops.known_scatter import KnownIndices, computed_coordinates, known_coordinates, known_elements
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, reshape_index, shape_text, size_of
 from tilec.importer.value import Value
@@ -105,7 +105,7 @@ def _scatter_nd(op: Op) -> Value:
     def update(places: Sequence[Expr]) -> Access:
         return updates.access([*places, *(a.var for a in axes[depth:])])
 
-    known = known_coordinates(op, axes[:depth], indices)
+    known = known_coordinates(op, axes[:depth], indices) or computed_coordinates(axes[:depth], reads, indices)
     return scattered(op, x, Search(axes, depth, reads, None, hit, update, known))
 
 
