@@ -57,3 +57,19 @@ def test_what_chooses_is_one_bool(cache):
     ):
         with pytest.raises(tilec.FeedError, match=said):
             session.run(None, {**feeds, **wrong})
+
+
+def test_a_branch_says_nothing_of_inputs_that_it_does_not_read(cache):
+    """optimum gives empty caches to the branch without, though their sizes are called as those of other inputs."""
+    rows = branch("then", helper.make_node("Add", ["x", "past"], ["then_y"]))
+    alone = branch("else", helper.make_node("Neg", ["x"], ["else_y"]))
+    node = helper.make_node("If", ["use_past"], ["y"], "merge", then_branch=rows, else_branch=alone)
+    inputs = [models.value("x", "n", 4), models.value("past", "n", 4)]
+    inputs.append(models.value("use_past", 1, type_=TensorProto.BOOL))
+    proto = models.model([node], inputs, [models.value("y", "n", 4)]).SerializeToString()
+    session = tilec.InferenceSession(proto, cache=cache, while_compiling="wait")
+    x, empty = np.ones((3, 4), np.float32), np.ones((0, 4), np.float32)
+    (y,) = session.run(None, {"x": x, "past": empty, "use_past": np.array([False])})
+    assert (y == -x).all()
+    with pytest.raises(tilec.FeedError, match="input 'past'"):
+        session.run(None, {"x": x, "past": empty, "use_past": np.array([True])})

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from tilec.importer.specialise import frozen, open_inputs, shaped
+from tilec.importer.specialise import chosen, frozen, open_inputs, shaped
 
 
 def model(ir_version=8):
@@ -47,3 +47,23 @@ def test_only_open_extents_are_closed():
     made = shaped(model(), {"x": (4, 7), "any": (2, 0)})
     shapes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in made.graph.input}
     assert shapes == {"x": [4, 3], "shape": [2], "any": [2, 0]}
+
+
+def test_inputs_that_the_branch_taken_does_not_read_have_sizes_of_their_own():
+    def branch(name, other):
+        node = helper.make_node("Add", ["x", other], [f"{name}_y"])
+        return helper.make_graph([node], name, [], [onnx.ValueInfoProto(name=f"{name}_y")])
+
+    float_ = TensorProto.FLOAT
+    inputs = [helper.make_tensor_value_info(name, float_, ["n", 3]) for name in ("x", "past", "fresh", "unread")]
+    inputs.append(helper.make_tensor_value_info("c", TensorProto.BOOL, [1]))
+    inner = {"then_branch": branch("then", "past"), "else_branch": branch("else", "fresh")}
+    graph = helper.make_graph(
+        [helper.make_node("If", ["c"], ["y"], **inner)], "g", inputs, [onnx.ValueInfoProto(name="y")]
+    )
+    for taken, read in ((True, "past"), (False, "fresh")):
+        made = chosen(helper.make_model(graph), {"c": np.array([taken])}).graph
+        named = [info.name for info in made.input if info.type.tensor_type.shape.dim[0].dim_param == "n"]
+        assert named == ["x", read]
+        assert names(made.initializer) == ["c"]
+        assert all(info.type.tensor_type.shape.dim[1].dim_value == 3 for info in made.input)

@@ -147,12 +147,12 @@ def with_values(model: Opened, values: Mapping[str, bool], cache: Cache) -> Open
     import numpy as np
     import onnx
 
-    from tilec.importer.specialise import frozen
+    from tilec.importer.specialise import chosen
 
     proto = onnx.ModelProto.FromString(model.path.read_bytes())
     ranks = {port.name: len(port.shape or ()) for port in model.header.inputs}
     constants = {name: np.full((1,) * ranks[name], value) for name, value in values.items()}
-    return _written(frozen(proto, constants).SerializeToString(), model.path.parent, cache)
+    return _written(chosen(proto, constants).SerializeToString(), model.path.parent, cache)
 
 
 def _opened(path: Path, cache: Cache) -> Opened:

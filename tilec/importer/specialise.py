@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
+
+from tilec.importer.check import needs
 
 _INITIALIZERS_APART = 4
 """The first IR version in which an initializer need not be an input."""
@@ -30,6 +32,31 @@ def frozen(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.M
         del graph.input[:]
         graph.input.extend(remaining)
     return copy
+
+
+def chosen(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
+    """A copy of a model in which these inputs, conditions of Ifs, are constants.
+
+    Inputs that nothing reads then have sizes of their own: what their shapes have in common with others holds in the
+    branch that is not taken.
+    """
+    copy = frozen(model, values)
+    read = {name for node in copy.graph.node for name in _read(node, values)}
+    read |= {info.name for info in copy.graph.output}
+    for info in copy.graph.input:
+        if info.name not in read:
+            for dim in info.type.tensor_type.shape.dim:
+                dim.ClearField("dim_param")
+    return copy
+
+
+def _read(node: Any, values: Mapping[str, NDArray[Any]]) -> Iterator[str]:
+    """Names of the tensors that a node reads, an If in the branch that is taken."""
+    if node.op_type == "If" and node.input[0] in values:
+        taken = "then_branch" if values[node.input[0]].item() else "else_branch"
+        (branch,) = (attribute for attribute in node.attribute if attribute.name == taken)
+        node = onnx.NodeProto(op_type=node.op_type, input=node.input, attribute=[branch])
+    return needs(node)
 
 
 def open_inputs(model: onnx.ModelProto) -> tuple[str, ...]:

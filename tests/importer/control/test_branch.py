@@ -92,6 +92,24 @@ def test_conditions_that_are_computed_from_shapes(tmp_path: Path, chain: str) ->
     assert [node.op for node in graph.nodes] == ["Neg"]
 
 
+def test_a_known_branch_demands_of_sizes_and_indices_as_the_model_does(tmp_path: Path) -> None:
+    looked_up = graph(
+        helper.make_node("Slice", ["x", "back", "far", "first"], ["last"]),
+        helper.make_node("Gather", ["last", "ids"], ["row"]),
+    )
+    nodes = [
+        helper.make_node("Shape", ["ids"], ["count"]),
+        helper.make_node("Neg", ["count"], ["back"]),
+        helper.make_node("If", ["c"], ["y"], then_branch=looked_up, else_branch=branch("Neg")),
+    ]
+    inputs = {"x": ("float32", [9]), "ids": ("int64", ["n"])}
+    weights = {"c": np.bool_(True), "far": np.array([99]), "first": np.array([0])}
+    path = save(tmp_path / "m.onnx", nodes, inputs, ["y"], weights)
+    found = compare(path, {"x": normal(9), "ids": np.array([2, 0, 1])}, {"n": 3})
+    assert found.symbol_ranges["n"].least == 1
+    assert [each.tensor for each in found.ranges] == ["ids"]
+
+
 def test_a_condition_that_depends_on_a_symbolic_size(tmp_path: Path) -> None:
     node = helper.make_node("If", ["c"], ["y"], then_branch=branch("Neg"), else_branch=branch("Exp"))
     weights = {"first": np.int64(0), "three": np.int64(3)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import onnx
@@ -22,14 +23,16 @@ NO_NAMES: Mapping[str, str] = {}
 class Body:
     """The graph in an attribute of a node; it may read names from around the node as well.
 
-    What it demands of sizes is demanded of the model where it is `steady`: computed with the same shapes each time.
+    What it demands of sizes is demanded of the model where it is `steady`, computed with the same shapes each time, or
+    `certain`, computed in every run; of a certain one also what it demands of indices.
     """
 
-    def __init__(self, region: Region, attribute: str, path: str, steady: bool = False) -> None:
+    def __init__(self, region: Region, attribute: str, path: str, steady: bool = False, certain: bool = False) -> None:
         self.graph: Any = region.attributes[attribute]
         self.attribute = attribute
         self.path = path
         self._steady = steady
+        self._certain = certain
         self._region = region
         self._begun = False
         graph = self.graph
@@ -78,7 +81,8 @@ class Body:
         `step` is added to the names of computed tensors; `results` maps names of the graph to the node's outputs.
         Raises ConfigError for arguments, results and outputs of other types than the graph declares.
         """
-        with self._region.translator.builder.conditional(sizes=not self._steady):
+        builder = self._region.translator.builder
+        with nullcontext() if self._certain else builder.conditional(sizes=not self._steady):
             return self._translated(arguments, step, results)
 
     def _translated(self, arguments: Sequence[NamedValue], step: str, results: Mapping[str, str]) -> list[NamedValue]:

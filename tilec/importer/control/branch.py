@@ -28,7 +28,10 @@ def branch(region: Region) -> list[NamedValue]:
     """The outputs of `If`."""
     condition = region.tensor(0)
     known = _decided(region, condition)
-    bodies = {yes: Body(region, name, f"{region.path}/{name.removesuffix('_branch')}") for yes, name in _BRANCHES}
+    bodies = {
+        yes: Body(region, name, f"{region.path}/{name.removesuffix('_branch')}", certain=known is not None)
+        for yes, name in _BRANCHES
+    }
     outputs = len(region.node.output)
     for body in bodies.values():
         body.expect(0, outputs, f"the node has {outputs} outputs")
