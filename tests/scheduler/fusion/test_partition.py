@@ -263,5 +263,5 @@ def test_what_a_group_cannot_fall_short_of_counts_what_it_reads_of_a_table() -> 
     graph = make_graph({"x": (8, 16), "t": (100_000, 16)}, nodes, ["y"])
     problem = problem_of(graph, TARGET)
     members = tuple(range(len(problem.parts)))
-    assert problem.elements(members, "t") == 8 * 16
+    assert problem.elements(members)["t"] == 8 * 16
     assert roofline(problem, members) <= problem.core_tiles(members)[0].objective
