@@ -174,3 +174,4 @@ def test_slices_of_open_sizes_are_index_algebra(tmp_path: Path, start: str) -> N
         return
     graph = compare(path, {"x": normal(3, 9), "u": normal(3, 4)}, {"n": 3, "m": 4})
     assert all(node.expr.reducer is None for node in graph.nodes)
+    assert graph.symbol_ranges["m"].most == {"zero": 9, "one": 8, "count": 4}[start], "there is room for all"

@@ -14,8 +14,9 @@ from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.value import Value, static
 from tilec.ir.algebra import bounds_of, equal, simplify, simplify_scalar
-from tilec.ir.expr import Const, Expr, Var, constant_value, substitute, variables
+from tilec.ir.expr import Binary, Const, Expr, Var, constant_value, substitute, variables
 from tilec.ir.index_forms import is_index
+from tilec.ir.text import text_of
 
 Indices = NDArray[np.int64]
 
@@ -78,10 +79,12 @@ def known_coordinates(op: Op, axes: Sequence[Axis], indices: Value) -> KnownIndi
     return KnownIndices(None, None, order, int((order >= 0).sum()) == number)
 
 
-def computed_coordinates(axes: Sequence[Axis], reads: Sequence[Axis], indices: Value) -> KnownIndices | None:
+def computed_coordinates(op: Op, axes: Sequence[Axis], reads: Sequence[Axis], indices: Value) -> KnownIndices | None:
     """Coordinates along the first axes that are computed from sizes, for the updates at `reads`, where each walks by
-    ones along its own dimension of the updates, as in assignments to slices. None for any others."""
+    ones along its own dimension of the updates, as in assignments to slices: the sizes must leave room. None for any
+    others."""
     inside: Expr | None = None
+    rooms: list[tuple[Expr, Expr]] = []
     first = {read.var.name: Const(0) for read in reads if read.extent == Const(1)}
     left = {read.var: read.extent for read in reads if read.var.name not in first}
     places: dict[Var, Expr] = {}
@@ -96,9 +99,15 @@ def computed_coordinates(axes: Sequence[Axis], reads: Sequence[Axis], indices: V
         offset = simplify(formula("i - start", i=axis.var, start=start))
         if along is not None:
             places[along] = offset
-        for condition in _within(offset, start, Const(1) if along is None else left.pop(along), axis.extent):
+        count = Const(1) if along is None else left.pop(along)
+        rooms.append((simplify(formula("start + n", start=start, n=count)), axis.extent))
+        for condition in _within(offset, start, count, axis.extent):
             inside = condition if inside is None else formula("a and b", a=inside, b=condition)
-    return None if left else KnownIndices(tuple(places.get(r.var, Const(0)) for r in reads), inside, None, single=True)
+    if left:
+        return None
+    for end, extent in rooms:
+        op.sizes.demand(Binary("<=", end, extent), f"elements up to {text_of(end)} of {text_of(extent)} are written")
+    return KnownIndices(tuple(places.get(r.var, Const(0)) for r in reads), inside, None, single=True)
 
 
 def _start(index: Expr, along: Iterable[Var]) -> tuple[Expr, Var | None]:

@@ -105,7 +105,7 @@ def _scatter_nd(op: Op) -> Value:
     def update(places: Sequence[Expr]) -> Access:
         return updates.access([*places, *(a.var for a in axes[depth:])])
 
-    known = known_coordinates(op, axes[:depth], indices) or computed_coordinates(axes[:depth], reads, indices)
+    known = known_coordinates(op, axes[:depth], indices) or computed_coordinates(op, axes[:depth], reads, indices)
     return scattered(op, x, Search(axes, depth, reads, None, hit, update, known))
 
 
