@@ -98,6 +98,19 @@ def test_close_looks_tell_what_others_of_the_same_final_part_come_to() -> None:
     assert close == {1.0: 5, 0.01: 2}
 
 
+def test_groups_that_cost_nothing_tell_nothing_of_others() -> None:
+    parts = [(f"t{n + 1}[s] = exp(t{n}[s])", {"s": 8}) for n in range(6)]
+    problem = problem_of(make_graph({"t0": (8,)}, parts, ["t6"]), TINY)
+    problem = replace(problem, parts=tuple((node,) for node in problem.graph.nodes))
+    with (
+        mock.patch.object(FusionProblem, "look", return_value=FirstLook(0, 0.0, 0.0)),
+        mock.patch.object(FusionProblem, "joins", return_value=True),
+        mock.patch.object(GroupCosts, "lower_bound", return_value=0.0),
+        mock.patch.object(GroupCosts, "cost", side_effect=lambda members, limit=inf: float(len(members) == 1)),
+    ):
+        assert partition_intervals(GroupCosts(problem, 0.99), 16) == (tuple(range(6)),)
+
+
 @pytest.mark.slow_cases("graph0-a100")
 @pytest.mark.parametrize(
     ("graph", "name"),

@@ -6,6 +6,7 @@ return the costs that they worked out; this process goes through all of it, with
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -83,7 +84,7 @@ class _Cuts:
     def _last(self, end: int) -> tuple[float, int]:
         """The least cost of the parts before a place, and where the last of their groups begins."""
         costs, problem = self.costs, self.costs.problem
-        inside, spread = problem.inside, look_effort(problem.target).spread
+        inside = problem.inside
         where = next(start for start in range(end - 1, -1, -1) if start not in inside)
         least = self._before(where) + costs.total([tuple(range(where, end))]) if end not in inside else inf
         promising: list[tuple[float, int]] = []
@@ -101,15 +102,21 @@ class _Cuts:
                 break  # what is put before these parts takes room as well
             if worse > self.patience:
                 break
-        found: list[float] = []
-        for about, start in sorted(promising):
+        return self._closest(end, sorted(promising), least, where)
+
+    def _closest(self, end: int, promising: Sequence[tuple[float, int]], least: float, where: int) -> tuple[float, int]:
+        """The same with groups that begin at `promising` places, each with about what all parts come to then. What
+        close looks found of the first says which of the others need one."""
+        spread, found = look_effort(self.costs.problem.target).spread, list[float]()
+        for about, start in promising:
             before = self._before(start)
             if len(found) >= CLOSE_LOOKS and before + (about - before) * (min(found) - spread) >= least:
                 continue
-            cost = costs.cost(tuple(range(start, end)), least - before)
+            cost = self.costs.cost(tuple(range(start, end)), least - before)
             if isinstance(cost, Refusal):
                 continue
-            found.append(cost / (about - before))
+            if about > before:
+                found.append(cost / (about - before))
             if before + cost < least:
                 least, where = before + cost, start
         return least, where

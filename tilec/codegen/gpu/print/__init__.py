@@ -1,1 +1,1 @@
-"""Kernel IR of GPUs as C++ over the primitives of tile.h: printers decide nothing, and refuse nothing."""
+"""Kernel IR of GPUs as C++ over the primitives of tile.h: printers take no decision of a plan, and refuse nothing."""
